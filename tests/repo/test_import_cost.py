@@ -1,0 +1,65 @@
+"""`import burn` loads no optional package, probes nothing, and costs little over numpy."""
+
+from __future__ import annotations
+
+import json
+import statistics
+import subprocess
+import sys
+
+# What may come with `import burn` beside numpy and the standard library.
+ALLOWED = {
+    *("burn", "burn_std", "burn_ir", "burn_backend", "burn_dispatch", "burn_tensor"),
+    *("burn_core", "burn_nn", "burn_optim", "numpy", "ml_dtypes"),
+}
+# Parts of the standard library that are slow to load and that no import needs.
+SLOW = {"asyncio", "concurrent.futures", "http", "multiprocessing", "sqlite3", "ssl", "unittest"}
+MARK = 60.0
+
+
+def run(code: str) -> str:
+    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    return done.stdout
+
+
+def loaded_by(statement: str) -> set[str]:
+    return set(
+        json.loads(
+            run(f"import sys; {statement}; import json; print(json.dumps(list(sys.modules)))")
+        )
+    )
+
+
+def test_import_burn_loads_nothing_optional() -> None:
+    # An editable install's finders are modules of their own; they come before any import.
+    alone = loaded_by("import numpy, ml_dtypes")
+    new = loaded_by("import burn") - alone - loaded_by("pass")
+    foreign = {
+        name
+        for name in (module.partition(".")[0] for module in new)
+        if name not in ALLOWED and name not in sys.stdlib_module_names
+    }
+    assert not foreign
+    assert not new & SLOW
+
+
+def test_import_burn_reads_no_metadata_and_starts_no_thread() -> None:
+    code = (
+        "import importlib.metadata as m, threading\n"
+        "def refuse(*a, **k): raise AssertionError('metadata was read')\n"
+        "m.entry_points = m.distribution = m.version = refuse\n"
+        "import burn\n"
+        "print(threading.active_count())"
+    )
+    assert run(code).strip() == "1"
+
+
+def test_import_cost_is_reported(record_property) -> None:  # type: ignore[no-untyped-def]
+    def cost(statement: str) -> float:
+        code = f"import time; t = time.perf_counter(); {statement}; print(time.perf_counter() - t)"
+        return statistics.median(float(run(code)) for _ in range(7)) * 1e3
+
+    over = cost("import numpy, burn") - cost("import numpy")
+    record_property("import_burn_over_numpy_ms", round(over, 1))
+    # A time never fails a test: machines differ and are shared. The list of modules above does.
+    print(f"\nimport burn costs {over:.0f} ms over import numpy (mark: {MARK:.0f} ms)")

@@ -1,0 +1,70 @@
+"""Every public name is a promise: written down, sorted, and the only thing a sibling imports."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+from pathlib import Path
+
+import pytest
+from tests.repo.tree import ROOT, Package, imports, packages, parse
+
+STORED = Path(__file__).with_name("public_names.txt")
+# Submodules that are promised beside the package's own names and its `spi`.
+PUBLIC_SUBMODULES: set[str] = set()
+
+EVERY = pytest.mark.parametrize("package", packages(), ids=lambda package: package.name)
+
+
+def exported(package: Package) -> list[str]:
+    module = importlib.import_module(package.module)
+    return list(getattr(module, "__all__", []))
+
+
+def test_public_names_are_the_stored_ones() -> None:
+    names = [f"{p.module}.{name}" for p in packages() for name in sorted(exported(p))]
+    stored = STORED.read_text().splitlines()
+    added, removed = sorted(set(names) - set(stored)), sorted(set(stored) - set(names))
+    # To accept: python tests/repo/test_names.py
+    assert (added, removed) == ([], [])
+
+
+@EVERY
+def test_all_is_sorted_and_real(package: Package) -> None:
+    names = exported(package)
+    assert names, "a package lists its public names in __all__"
+    assert names == sorted(names)
+    module = importlib.import_module(package.module)
+    assert not [name for name in names if not hasattr(module, name)]
+
+
+@EVERY
+def test_siblings_are_imported_by_their_public_names(package: Package) -> None:
+    siblings = {sibling.module for sibling in packages()} - {package.module}
+    allowed = siblings | {f"{name}.spi" for name in siblings} | PUBLIC_SUBMODULES
+    found = [
+        f"{file.relative_to(ROOT)}:{line}: {module}"
+        for file in package.files
+        for module, line, _ in imports(file)
+        if module.partition(".")[0] in siblings and module not in allowed
+    ]
+    assert not found
+
+
+@EVERY
+def test_no_private_name_of_a_sibling_is_imported(package: Package) -> None:
+    siblings = {sibling.module for sibling in packages()} - {package.module}
+    found = [
+        f"{file.relative_to(ROOT)}:{node.lineno}: {node.module}.{alias.name}"
+        for file in package.files
+        for node in ast.walk(parse(file))
+        if isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] in siblings
+        for alias in node.names
+        if alias.name.startswith("_") and not alias.name.startswith("__")
+    ]
+    assert not found
+
+
+if __name__ == "__main__":
+    lines = [f"{p.module}.{name}\n" for p in packages() for name in sorted(exported(p))]
+    STORED.write_text("".join(lines))
