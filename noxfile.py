@@ -147,7 +147,7 @@ def unit(session: nox.Session, package: str) -> None:
 @nox.parametrize("backend", BACKENDS, ids=BACKENDS)
 def tests(session: nox.Session, backend: str) -> None:
     """What crosses packages: operator cases, gradients, bugs, laws; on one backend."""
-    apart = [f"--ignore=tests/{name}" for name in ("repo", "plugins", "build")]
+    apart = [f"--ignore=tests/{name}" for name in ("repo", "plugins", "installs")]
     pytest(session, f"tests-{backend}", "tests", *apart, "-n2", f"--burn-backend={backend}")
 
 
@@ -191,7 +191,7 @@ def plugins(session: nox.Session) -> None:
 @nox.session
 def build(session: nox.Session) -> None:
     """Wheels of all packages, installed without an index into empty environments."""
-    pytest(session, "build", "tests/build")
+    pytest(session, "build", "tests/installs")
 
 
 # --- on demand -----------------------------------------------------------------------------------

@@ -8,6 +8,7 @@ import sys
 from importlib.metadata import entry_points, packages_distributions
 
 import pytest
+
 from tests.repo.tree import ROOT, Package, imports, packages, root_manifest
 
 EVERY = pytest.mark.parametrize("package", packages(), ids=lambda package: package.name)

@@ -7,6 +7,7 @@ import importlib
 from pathlib import Path
 
 import pytest
+
 from tests.repo.tree import ROOT, Package, imports, packages, parse
 
 STORED = Path(__file__).with_name("public_names.txt")

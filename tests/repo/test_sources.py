@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 
 import pytest
+
 from tests.repo.tree import ROOT, packages, parse, text_files
 
 LIMIT, WISHED = 700, 400

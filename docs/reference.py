@@ -1,0 +1,147 @@
+"""A Sphinx extension that writes the reference pages from the live packages.
+
+Docstrings here are Markdown with Google's sections, so a page is made by laying them out; nothing
+is parsed twice and nothing generated is committed. `docs/reference/` is made anew in each build.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import re
+import shutil
+import tomllib
+from pathlib import Path
+from typing import Any
+
+from sphinx.application import Sphinx
+
+DOCS = Path(__file__).parent
+OUT = DOCS / "reference"
+SECTION = re.compile(r"^([A-Z][A-Za-z]+):(?: +(.*))?$")
+CODE = {"Example", "Examples"}
+ITEMS = {"Args", "Attributes", "Raises", "Shapes"}
+
+
+def setup(app: Sphinx) -> dict[str, Any]:
+    """Register with Sphinx."""
+    app.connect("builder-inited", write_pages)
+    return {"parallel_read_safe": True}
+
+
+def write_pages(app: Sphinx) -> None:
+    """Write a page per package and the index over them."""
+    shutil.rmtree(OUT, ignore_errors=True)
+    OUT.mkdir()
+    manifests = sorted((DOCS.parent / "packages").glob("*/pyproject.toml"))
+    names = [path.parent.name for path in manifests]
+    lines = ["# Reference", "", "Every public name, package by package.", ""]
+    lines += ["```{toctree}", ":maxdepth: 1", "", *names, "```", ""]
+    (OUT / "index.md").write_text("\n".join(lines))
+    for path in manifests:
+        project = tomllib.loads(path.read_text())["project"]
+        page = package_page(project["name"], project["description"])
+        (OUT / f"{project['name']}.md").write_text(page)
+
+
+def package_page(name: str, description: str) -> str:
+    """Return the Markdown page of one package."""
+    module = importlib.import_module(name.replace("-", "_"))
+    parts = [f"# {name}\n\n{description}.\n"]
+    constants = []
+    for public in sorted(getattr(module, "__all__", [])):
+        value = getattr(module, public)
+        if inspect.ismodule(value):
+            parts.append(f"## {public}\n\n{layout(inspect.getdoc(value))}")
+        elif not str(getattr(value, "__module__", "")).startswith("burn"):
+            constants.append(f"- `{public}`: `{short(value)}`")
+        elif home(value) != module.__name__:
+            constants.append(f"- `{public}`: see {link(value)}")
+        elif inspect.isclass(value):
+            parts.append(class_part(public, value))
+        else:
+            parts.append(f"## {public}\n\n{call(public, value)}{layout(inspect.getdoc(value))}")
+    if constants:
+        parts.append("## Other names\n\n" + "\n".join(constants) + "\n")
+    return "\n".join(parts)
+
+
+def home(value: Any) -> str:
+    """Return the top-level package that defines an object."""
+    return str(value.__module__).partition(".")[0]
+
+
+def link(value: Any) -> str:
+    """Return a link to the page on which an object is described."""
+    name = home(value).replace("_", "-")
+    return f"[{name}]({name}.md)"
+
+
+def class_part(name: str, cls: type) -> str:
+    """Return the section of a class: its docstring, then its own public methods."""
+    parts = [f"## {name}\n\n{call(name, cls)}{layout(inspect.getdoc(cls))}"]
+    for attribute, value in vars(cls).items():
+        if attribute.startswith("_"):
+            continue
+        target = value.__func__ if isinstance(value, (classmethod, staticmethod)) else value
+        if isinstance(target, property):
+            parts.append(f"### {name}.{attribute}\n\n{layout(inspect.getdoc(target))}")
+        elif inspect.isfunction(target):
+            head = call(f"{name}.{attribute}", target)
+            parts.append(f"### {name}.{attribute}\n\n{head}{layout(inspect.getdoc(target))}")
+    return "\n".join(parts)
+
+
+def call(name: str, value: Any) -> str:
+    """Return the fenced signature of a callable, or nothing for what has none."""
+    if not callable(value):
+        return ""
+    try:
+        signature = str(inspect.signature(value))
+    except (TypeError, ValueError):
+        return ""
+    return f"```text\n{name}{re.sub(r' at 0x[0-9a-f]+', '', signature)}\n```\n\n"
+
+
+def short(value: Any) -> str:
+    """Return a value on one line that fits a page."""
+    text = " ".join(repr(value).split()).replace("`", "'")
+    return re.sub(r" at 0x[0-9a-f]+", "", text if len(text) < 80 else text[:77] + "...")
+
+
+def layout(doc: str | None) -> str:
+    """Return a docstring as Markdown: sections become bold heads, lists and fences."""
+    if not doc:
+        return ""
+    out: list[str] = []
+    lines = doc.splitlines()
+    at = 0
+    while at < len(lines):
+        head = SECTION.match(lines[at])
+        at += 1
+        if head is None:
+            out.append(lines[at - 1])
+            continue
+        body = [head.group(2)] if head.group(2) else []
+        while at < len(lines) and (not lines[at] or lines[at].startswith(" ")):
+            body.append(lines[at])
+            at += 1
+        out += ["", f"**{head.group(1)}**", "", *section(head.group(1), body), ""]
+    return "\n".join(out) + "\n"
+
+
+def section(name: str, body: list[str]) -> list[str]:
+    """Return the lines of one section's body."""
+    text = inspect.cleandoc("\n".join(["", *body])).splitlines()
+    if name in CODE:
+        return ["```python", *text, "```"]
+    if name not in ITEMS:
+        return text
+    out = []
+    for line in text:
+        item = re.match(r"^(\*{0,2}[\w., ]+|`[^`]+`): (.*)$", line)
+        if item:
+            out.append(f"- `{item.group(1).strip('`')}`: {item.group(2)}")
+        else:
+            out.append("  " + line.strip() if line.startswith(" ") else line)
+    return out
