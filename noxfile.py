@@ -68,9 +68,11 @@ def workspace(session: nox.Session, *command: str, **variables: str | None) -> N
     uv(session, "run", "--quiet", "--all-groups", *command, **variables)
 
 
-def pytest(session: nox.Session, name: str, *args: str, **variables: str | None) -> None:
+def pytest(session: nox.Session, name: str, *args: str) -> None:
     """Run pytest in the workspace environment and keep its counts for the closing line."""
-    workspace(session, "pytest", *args, report(name), *session.posargs, **variables)
+    # Two workers share two cores; a BLAS that starts threads of its own would only slow both.
+    threads = {"OPENBLAS_NUM_THREADS": "1"} if "-n2" in args else {}
+    workspace(session, "pytest", *args, report(name), *session.posargs, **threads)
 
 
 def report(name: str) -> str:
