@@ -1,0 +1,251 @@
+"""What an operation is: one slotted object per entry, and the registry that holds them all.
+
+An entry says everything that only forwards: dispatch, recording, capture, remote, the wire form,
+the null backend, the conformance matrix and the docs table are derived from it.
+
+Signatures are written in a small language, so that an entry fits on a few lines:
+
+    inputs  "x y"       two tensors
+            "x~"        joins the promotion of this call; a Python scalar may stand here
+            "x^"        joins the promotion of this call; a tensor only
+            "bias?"     optional, also "min~?" and "bias^?"
+            "xs*"       a list of tensors, also "xs^*"
+    attrs   "dims"      static: part of the program, changes the kernel (hashable)
+            "shape#"    extent: run-time value that the shape rule reads (ints, tuples of ints)
+            "alpha@"    scalar: run-time value that changes values only
+
+Attributes are declared in the order static, extents, scalars, and every function of the operation
+(generated function, shape rule, kernel, backward rule, decomposition) takes inputs, then
+attributes, positionally in this order; the shape rule alone does not get the scalars.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from difflib import get_close_matches
+from typing import Any, Literal
+
+from burn_std import DType, GraphError
+
+Klass = Literal[
+    "map", "reduce", "contract", "view", "index", "random", "dynamic", "opaque", "effect"
+]
+Grade = Literal["core", "optional", "derived"]
+Autocast = Literal["lower", "f32", "follow"]
+
+
+class Spec:
+    """Shape and dtype of one tensor, as the rules see it.
+
+    Attributes:
+        shape: extents.
+        dtype: element type.
+    """
+
+    __slots__ = ("dtype", "shape")
+
+    def __init__(self, shape: tuple[int, ...], dtype: DType) -> None:
+        self.shape = shape
+        self.dtype = dtype
+
+    @property
+    def rank(self) -> int:
+        """Number of dims."""
+        return len(self.shape)
+
+    def __repr__(self) -> str:
+        return f"{self.dtype.name}[{', '.join(map(str, self.shape))}]"
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, Spec) and self.shape == other.shape and self.dtype is other.dtype
+        )
+
+    def __hash__(self) -> int:
+        return hash((self.shape, self.dtype))
+
+
+class Input:
+    """One tensor input of a signature.
+
+    Attributes:
+        name: its name.
+        optional: None may stand here.
+        many: a list of tensors stands here.
+        promoted: it takes part in the promotion of the call.
+        scalar: a Python scalar may stand here.
+    """
+
+    __slots__ = ("many", "name", "optional", "promoted", "scalar")
+
+    def __init__(self, text: str) -> None:
+        self.optional = "?" in text
+        self.many = "*" in text
+        self.scalar = "~" in text
+        self.promoted = self.scalar or "^" in text
+        self.name = text.rstrip("?*~^")
+
+
+class Attr:
+    """One attribute of a signature; `kind` is `static`, `extent` or `scalar`."""
+
+    __slots__ = ("kind", "name")
+
+    def __init__(self, text: str) -> None:
+        self.kind = {"#": "extent", "@": "scalar"}.get(text[-1], "static")
+        self.name = text.rstrip("#@")
+
+
+class Entry:
+    """One operation of the catalogue.
+
+    Attributes:
+        name: its name; third parties write `package::name`.
+        code: small int, valid in this process only; disk and wire use the name.
+        inputs: tensor inputs.
+        attrs: attributes, in the order static, extents, scalars.
+        outputs: names of the outputs, or "list" when their number varies with the inputs.
+        infer: shape and dtype rule: specs and attributes (no scalars) to a Spec or a tuple.
+        klass: how it touches elements.
+        accepts: dtypes of the promoted (or first) input: any, numeric, float, int, bits, bool.
+        lift: integers and bools become the default float before the call.
+        cost: "memory" or "compute" bound.
+        autocast: what mixed precision does with it.
+        edges: edge semantics, from the closed list `EDGES`.
+        differentiable: gradients flow.
+        closed: its backward rule can be differentiated again.
+        grade: core and optional primitives, or derived.
+        decompose: for derived ones: `(ops, *inputs, *attrs)` written in other operations.
+        expr: for maps: the scalar expression, see `burn_ir.scalar`.
+        doc: one line.
+        since: first wire version that knows it.
+    """
+
+    __slots__ = (
+        "accepts", "attrs", "autocast", "closed", "code", "cost", "decompose", "differentiable",
+        "doc", "edges", "expr", "grade", "infer", "inputs", "klass", "lift", "name", "outputs",
+        "since",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        name: str,
+        inputs: str,
+        attrs: str,
+        infer: Callable[..., Any],
+        klass: Klass,
+        doc: str,
+        *,
+        accepts: str = "any",
+        lift: bool = False,
+        outputs: str = "out",
+        cost: Literal["memory", "compute"] = "memory",
+        autocast: Autocast = "follow",
+        edges: str = "",
+        differentiable: bool = True,
+        closed: bool = True,
+        grade: Grade = "core",
+        decompose: Callable[..., Any] | None = None,
+        expr: str | None = None,
+        since: int = 1,
+    ) -> None:
+        self.name = name
+        self.code = -1
+        self.inputs = tuple(Input(t) for t in inputs.split())
+        self.attrs = tuple(Attr(t) for t in attrs.split())
+        self.infer = infer
+        self.klass: Klass = klass
+        self.doc = doc
+        self.accepts = accepts
+        self.lift = lift
+        self.outputs = tuple(outputs.split())
+        self.cost = cost
+        self.autocast: Autocast = autocast
+        self.edges = tuple(edges.split())
+        self.differentiable = differentiable
+        self.closed = closed
+        self.grade: Grade = grade
+        self.decompose = decompose
+        self.expr = expr
+        self.since = since
+        order = [("static", "extent", "scalar").index(a.kind) for a in self.attrs]
+        unknown = [e for e in self.edges if e not in EDGES]
+        if order != sorted(order) or unknown or (grade == "derived") != (decompose is not None):
+            raise GraphError(
+                name, "entry: attributes go static, extents, scalars; edges come from EDGES; "
+                "derived has a decomposition and nothing else has", got=(attrs, edges, grade),
+            )  # fmt: skip
+
+    @property
+    def multi(self) -> bool:
+        """True when the call returns several tensors."""
+        return len(self.outputs) > 1 or self.outputs == ("list",)
+
+    def __repr__(self) -> str:
+        return f"<op {self.name}>"
+
+
+# The closed list of edge semantics; each name is a line of the numerics contract from which
+# burn_testing makes samples.
+EDGES = (
+    "nan_propagates", "nan_first_wins", "nan_false", "ties_lowest", "ties_last", "ties_share",
+    "empty_zero", "empty_one", "empty_false", "empty_true", "empty_nan", "empty_raises",
+    "int_wraps", "zero_division_is_zero", "shift_range", "saturating_cast", "masked_row_zero",
+    "index_checked", "duplicates_count", "last_wins", "stable", "ignored_nan",
+)  # fmt: skip
+
+
+class Catalog:
+    """All operations by name; codes are dense ints in order of registration."""
+
+    def __init__(self) -> None:
+        self._by_name: dict[str, Entry] = {}
+        self.by_code: list[Entry] = []
+
+    def add(self, entry: Entry) -> Entry:
+        """Register an entry; works at any time, live backends pick it up on first use.
+
+        Raises:
+            GraphError: the name is taken.
+        """
+        if entry.name in self._by_name:
+            raise GraphError(entry.name, "the name of an operation is unique", got="a second entry")
+        entry.code = len(self.by_code)
+        self.by_code.append(entry)
+        self._by_name[entry.name] = entry
+        return entry
+
+    def get(self, name: str) -> Entry | None:
+        """Return the entry of that name, or None."""
+        return self._by_name.get(name)
+
+    def __getitem__(self, name: str) -> Entry:
+        entry = self._by_name.get(name)
+        if entry is None:
+            near = get_close_matches(name, self._by_name, 1)
+            raise GraphError(
+                name, "no such operation in the catalogue", remedy=f"Did you mean {near[0]!r}?" if near else None
+            )
+        return entry
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._by_name
+
+    def __iter__(self) -> Iterator[Entry]:
+        return iter(self.by_code)
+
+    def __len__(self) -> int:
+        return len(self.by_code)
+
+
+CATALOG = Catalog()
+
+
+def register(entry: Entry) -> Entry:
+    """Add a third party's operation, named `package::name`; see docs/custom-operations."""
+    return CATALOG.add(entry)
+
+
+def op(name: str, inputs: str, attrs: str, infer: Callable[..., Any], klass: Klass, doc: str, **more: Any) -> Entry:
+    """Declare an operation of this project."""
+    return CATALOG.add(Entry(name, inputs, attrs, infer, klass, doc, **more))

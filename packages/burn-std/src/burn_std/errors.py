@@ -1,0 +1,120 @@
+"""The errors of the framework: one tree, each with its facts as attributes.
+
+    BurnError
+      ShapeError(ValueError)         a shape rule is broken
+      DTypeError(TypeError)          a dtype rule is broken
+      ArgumentError(ValueError)      an argument has no meaning
+      IndexRangeError(IndexError)    an index is outside its dim
+      DeviceError(RuntimeError)      devices differ, are unknown or already configured
+        DeviceLostError              the device failed; its values are gone
+      BackendError(RuntimeError)
+        BackendLoadError             a plugin does not load
+        BackendContractError         a plugin breaks the contract
+        UnsupportedOpError           a backend has no such operation
+        ExecutionError               a kernel failed
+      GraphError(ValueError)         a program breaks its specification
+      AutodiffError(RuntimeError)    no gradient, freed tape, not tracked
+      ConfigError(ValueError), StoreError(RuntimeError), TrainError(RuntimeError)
+
+Every message reads `<op>: <rule>; got <values>. <remedy>` and is made here, from the fields.
+"""
+
+from __future__ import annotations
+
+
+class BurnError(Exception):
+    """Base of all errors; carries the facts a test or a handler may want.
+
+    Attributes:
+        op: operation, class or function that refuses.
+        rule: the rule that is broken.
+        got: what was given, already in words, or None.
+        remedy: what to do, or None.
+    """
+
+    def __init__(
+        self, op: str, rule: str, *, got: object = None, remedy: str | None = None
+    ) -> None:
+        self.op = op
+        self.rule = rule
+        self.got = got
+        self.remedy = remedy
+        text = f"{op}: {rule}"
+        if got is not None:
+            text += f"; got {got}"
+        if remedy:
+            text += f". {remedy}"
+        super().__init__(text)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (_rebuild, (self.__class__, self.op, self.rule, self.got, self.remedy))
+
+
+def _rebuild(
+    cls: type[BurnError], op: str, rule: str, got: object, remedy: str | None
+) -> BurnError:
+    return cls(op, rule, got=got, remedy=remedy)
+
+
+class ShapeError(BurnError, ValueError):
+    """Shapes do not fit the operation's rule."""
+
+
+class DTypeError(BurnError, TypeError):
+    """Dtypes or argument types do not fit the operation's rule."""
+
+
+class ArgumentError(BurnError, ValueError):
+    """An argument has a value without meaning."""
+
+
+class IndexRangeError(BurnError, IndexError):
+    """A dim or an index is outside its range."""
+
+
+class DeviceError(BurnError, RuntimeError):
+    """Devices differ, are unknown, or were configured too late."""
+
+
+class DeviceLostError(DeviceError):
+    """The device failed and every value on it is lost."""
+
+
+class BackendError(BurnError, RuntimeError):
+    """Base of what goes wrong in or around a backend."""
+
+
+class BackendLoadError(BackendError):
+    """A backend or decorator is missing, broken or made for another contract."""
+
+
+class BackendContractError(BackendError):
+    """A backend's table lacks primitives or names operations that do not exist."""
+
+
+class UnsupportedOpError(BackendError):
+    """The backend has no such operation and none can be derived."""
+
+
+class ExecutionError(BackendError):
+    """A kernel failed after its arguments were accepted."""
+
+
+class GraphError(BurnError, ValueError):
+    """A recorded program breaks its specification."""
+
+
+class AutodiffError(BurnError, RuntimeError):
+    """No gradient can be had: untracked, freed, or not closed under differentiation."""
+
+
+class ConfigError(BurnError, ValueError):
+    """A configuration has unknown, missing or unserialisable fields."""
+
+
+class StoreError(BurnError, RuntimeError):
+    """A file is refused: corrupt, hostile, or not what the model needs."""
+
+
+class TrainError(BurnError, RuntimeError):
+    """Training cannot go on."""

@@ -1,0 +1,171 @@
+"""The one loader of entry points; every plugin group goes through it.
+
+Metadata is read on first use, never at import; only the plugin asked for is imported; a failure
+is remembered, so that the second use gives the same error at once.
+"""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass
+from difflib import get_close_matches
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any
+
+from burn_std.errors import BackendLoadError
+
+# What brings the plugins of this project; named in the remedy when one is not installed.
+KNOWN = {
+    "burn.backends": {
+        "flex": "burn-flex", "cpu": "burn-cube-backend", "cuda": "burn-cube-backend",
+        "opencl": "burn-cube-backend", "remote": "burn-remote", "null": "burn-testing",
+    },
+    "burn.decorators": {
+        "autodiff": "burn-autodiff", "fusion": "burn-fusion", "capture": "burn-capture",
+        "remote": "burn-remote",
+    },
+    "burn.store_formats": {"safetensors": "burn-store"},
+    "burn.train_views": {"progress": "burn-train", "plain": "burn-train"},
+}  # fmt: skip
+
+
+@dataclass(slots=True)
+class PluginInfo:
+    """What is known of one entry point without importing it.
+
+    Attributes:
+        name: entry name, what the user types.
+        distribution: the distribution that offers it.
+        version: version of that distribution.
+        value: `module:attribute`.
+        status: `not loaded`, `loaded` or `failed: <reason>`.
+    """
+
+    name: str
+    distribution: str
+    version: str
+    value: str
+    status: str = "not loaded"
+
+
+class PluginGroup:
+    """The plugins of one entry-point group."""
+
+    def __init__(self, group: str, api_version: int | None = None) -> None:
+        self.group = group
+        self.api_version = api_version
+        self._lock = threading.RLock()
+        self._entries: dict[str, list[EntryPoint]] | None = None
+        self._loaded: dict[str, Any] = {}
+        self._failed: dict[str, BackendLoadError] = {}
+
+    def refresh(self) -> None:
+        """Forget what was read, for notebooks in which something was just installed."""
+        with self._lock:
+            self._entries = None
+            self._failed.clear()
+
+    def _found(self) -> dict[str, list[EntryPoint]]:
+        with self._lock:
+            if self._entries is None:
+                found: dict[str, list[EntryPoint]] = {}
+                for entry in entry_points(group=self.group):
+                    known = found.setdefault(entry.name, [])
+                    if not any(_origin(e) == _origin(entry) and e.value == entry.value for e in known):
+                        known.append(entry)
+                self._entries = found
+            return self._entries
+
+    def names(self) -> list[str]:
+        """Return the names that are installed, sorted."""
+        return sorted(self._found())
+
+    def installed(self, name: str) -> bool:
+        """Return whether a distribution offers this name."""
+        return name.partition(":")[2] in self._found() or name in self._found()
+
+    def infos(self) -> list[PluginInfo]:
+        """Return one line of facts per entry point; imports nothing."""
+        out = []
+        for name, entries in sorted(self._found().items()):
+            for e in entries:
+                dist, version = _origin(e)
+                info = PluginInfo(name, dist, version, e.value)
+                if name in self._failed:
+                    info.status = f"failed: {self._failed[name].rule}"
+                elif name in self._loaded:
+                    info.status = "loaded"
+                out.append(info)
+        return out
+
+    def load(self, name: str) -> Any:
+        """Import the plugin of that name, once, and return its object.
+
+        Args:
+            name: an entry name, or `distribution:name` where two distributions offer it.
+
+        Raises:
+            BackendLoadError: not installed, offered twice, broken at import, or made for
+                another version of the contract; the cause is chained.
+        """
+        with self._lock:
+            if name in self._loaded:
+                return self._loaded[name]
+            if name in self._failed:
+                raise self._failed[name]
+            try:
+                plugin = self._load(name)
+            except BackendLoadError as error:
+                if name in self._found():
+                    self._failed[name] = error
+                raise
+            self._loaded[name] = plugin
+            return plugin
+
+    def _load(self, name: str) -> Any:
+        wanted, _, short = name.rpartition(":")
+        entries = self._found().get(short, [])
+        if wanted:
+            entries = [e for e in entries if _origin(e)[0] == wanted]
+        if not entries:
+            raise self._missing(short)
+        if len(entries) > 1:
+            both = " and ".join(f"{_origin(e)[0]} ({e.value})" for e in entries)
+            raise BackendLoadError(
+                short, f"two distributions offer {short!r} in {self.group}", got=both,
+                remedy=f"Name one as {_origin(entries[0])[0]}:{short}, or uninstall the other.",
+            )  # fmt: skip
+        entry = entries[0]
+        dist, version = _origin(entry)
+        try:
+            plugin = entry.load()
+        except Exception as cause:
+            raise BackendLoadError(
+                short, f"{dist} {version} ({entry.value}) does not import",
+                got=f"{type(cause).__name__}: {cause}",
+                remedy=f"Reinstall {dist}, or see `python -m burn backends`.",
+            ) from cause  # fmt: skip
+        offered = getattr(plugin, "api_version", None)
+        if self.api_version is not None and offered != self.api_version:
+            newer = isinstance(offered, int) and offered > self.api_version
+            raise BackendLoadError(
+                short, f"{dist} {version} is made for contract version {offered}",
+                got=f"contract version {self.api_version} here",
+                remedy=f"Upgrade {'burn-backend' if newer else dist}.",
+            )  # fmt: skip
+        return plugin
+
+    def _missing(self, name: str) -> BackendLoadError:
+        package = KNOWN.get(self.group, {}).get(name)
+        here = ", ".join(self.names()) or "none"
+        if package:
+            remedy = f"Install {package} of this project: uv sync --package {package}."
+        else:
+            near = get_close_matches(name, [*self.names(), *KNOWN.get(self.group, {})], 1)
+            remedy = f"Did you mean {near[0]!r}?" if near else "See `python -m burn backends`."
+        return BackendLoadError(name, f"no plugin of that name in {self.group}", got=f"installed: {here}", remedy=remedy)
+
+
+def _origin(entry: EntryPoint) -> tuple[str, str]:
+    dist = entry.dist
+    return (dist.name, dist.version) if dist is not None else ("?", "?")
