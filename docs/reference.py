@@ -5,6 +5,7 @@ is parsed twice and nothing generated is committed. `docs/reference/` is made an
 """
 
 from __future__ import annotations
+import __future__
 
 import importlib
 import inspect
@@ -12,9 +13,12 @@ import re
 import shutil
 import tomllib
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from sphinx.application import Sphinx
+
+from burn_ir import CATALOG, Entry, Input
 
 DOCS = Path(__file__).parent
 OUT = DOCS / "reference"
@@ -36,8 +40,9 @@ def write_pages(app: Sphinx) -> None:
     manifests = sorted((DOCS.parent / "packages").glob("*/pyproject.toml"))
     names = [path.parent.name for path in manifests]
     lines = ["# Reference", "", "Every public name, package by package.", ""]
-    lines += ["```{toctree}", ":maxdepth: 1", "", *names, "```", ""]
+    lines += ["```{toctree}", ":maxdepth: 1", "", "operations", *names, "```", ""]
     (OUT / "index.md").write_text("\n".join(lines))
+    (OUT / "operations.md").write_text(operations_page())
     for path in manifests:
         project = tomllib.loads(path.read_text())["project"]
         page = package_page(project["name"], project["description"])
@@ -49,7 +54,7 @@ def package_page(name: str, description: str) -> str:
     module = importlib.import_module(name.replace("-", "_"))
     parts = [f"# {name}\n\n{description}.\n"]
     constants = []
-    for public in sorted(getattr(module, "__all__", [])):
+    for public in public_names(module):
         value = getattr(module, public)
         if inspect.ismodule(value):
             parts.append(f"## {public}\n\n{layout(inspect.getdoc(value))}")
@@ -64,6 +69,18 @@ def package_page(name: str, description: str) -> str:
     if constants:
         parts.append("## Other names\n\n" + "\n".join(constants) + "\n")
     return "\n".join(parts)
+
+
+def public_names(module: ModuleType) -> list[str]:
+    """Return the names a package promises; lazy ones stand in its `__all__` only."""
+    listed = getattr(module, "__all__", None)
+    names = list(vars(module)) if listed is None else listed
+    future = type(__future__.annotations)
+    return sorted(
+        name
+        for name in names
+        if not name.startswith("_") and not isinstance(getattr(module, name), future)
+    )
 
 
 def home(value: Any) -> str:
@@ -145,3 +162,40 @@ def section(name: str, body: list[str]) -> list[str]:
         else:
             out.append("  " + line.strip() if line.startswith(" ") else line)
     return out
+
+
+def operations_page() -> str:
+    """Return the table of the catalogue, class by class."""
+    parts = [
+        "# Operations\n",
+        "Every operation of the catalogue, as this version declares it. Inputs: `~` a Python",
+        "scalar may stand here and the input joins the promotion, `^` it joins the promotion,",
+        "`?` optional, `*` a list of tensors. A *core* operation is in every backend, an",
+        "*optional* one may be missing, a *derived* one is written in others where a backend has",
+        "no kernel of its own. Gradients: *any order*, *first order*, or none.\n",
+    ]
+    entries = sorted(CATALOG, key=lambda entry: entry.name)
+    for klass in dict.fromkeys(entry.klass for entry in CATALOG):
+        parts += [f"## {klass.capitalize()}\n"]
+        parts += ["| operation | inputs | attributes | grade | gradients | what |"]
+        parts += ["| --- | --- | --- | --- | --- | --- |"]
+        parts += [row(entry) for entry in entries if entry.klass == klass] + [""]
+    return "\n".join(parts)
+
+
+def row(entry: Entry) -> str:
+    """Return the line of one operation."""
+    inputs = " ".join(item.name + marks(item) for item in entry.inputs)
+    attributes = " ".join(attribute.name for attribute in entry.attrs)
+    order = "any order" if entry.closed else "first order"
+    gradients = order if entry.differentiable else ""
+    cells = [entry.name, inputs, attributes]
+    quoted = [f"`{cell}`" if cell else "" for cell in cells]
+    doc = entry.doc.replace("|", "\\|")
+    return "| " + " | ".join([*quoted, entry.grade, gradients, doc]) + " |"
+
+
+def marks(item: Input) -> str:
+    """Return the signs an input carries in a signature."""
+    promoted = "~" if item.scalar else "^" if item.promoted else ""
+    return promoted + ("*" if item.many else "") + ("?" if item.optional else "")
