@@ -93,8 +93,9 @@ def write_project(folder: Path, distribution: str, entry: str, source: str) -> P
 def environment(tmp_path_factory: pytest.TempPathFactory) -> Environment:
     folder = tmp_path_factory.mktemp("plugins")
     ours = build_wheels(folder / "ours")
-    projects = [write_project(folder, *plugin) for plugin in PLUGINS]
-    theirs = [build_wheels(folder / "theirs", project) for project in projects][0]
+    theirs = folder / "theirs"
+    for plugin in PLUGINS:
+        build_wheels(theirs, write_project(folder, *plugin))
     made = Environment(folder / "env")
     made.install_third_party(
         *("numpy", "ml-dtypes", "safetensors", "rich"),
