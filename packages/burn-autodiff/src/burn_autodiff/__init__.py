@@ -1,0 +1,3 @@
+"""Gradients over any backend: the tape, the backward rules, checkpointing."""
+
+from burn_autodiff.tape import Gradients as Gradients, Node as Node

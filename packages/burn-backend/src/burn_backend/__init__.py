@@ -1,0 +1,22 @@
+"""The contract between the framework and its backends and decorators."""
+
+from burn_backend.backend import (
+    API_VERSION as API_VERSION,
+    Backend as Backend,
+    BackendPlugin as BackendPlugin,
+    specs_of as specs_of,
+)
+from burn_backend.fragments import (
+    Again as Again,
+    Fragments as Fragments,
+    Memo as Memo,
+    argument_names as argument_names,
+    infer_key as infer_key,
+    payload_names as payload_names,
+)
+from burn_backend.kernel import Kernel as Kernel
+from burn_backend.tensor import (
+    TENSOR_CLASS as TENSOR_CLASS,
+    TensorBase as TensorBase,
+    register_tensor_class as register_tensor_class,
+)

@@ -1,0 +1,26 @@
+"""Devices, contexts, the generator of functions, discovery and transfers."""
+
+from burn_dispatch.context import Context as Context
+from burn_dispatch.device import (
+    BACKENDS as BACKENDS,
+    DECORATORS as DECORATORS,
+    Device as Device,
+    DeviceConfig as DeviceConfig,
+    DeviceFilter as DeviceFilter,
+    Devices as Devices,
+    device as device,
+    device_report as device_report,
+    resource as resource,
+)
+from burn_dispatch.generator import source_of as source_of
+from burn_dispatch.resource import Resource as Resource
+from burn_dispatch.scopes import (
+    Scope as Scope,
+    autocast as autocast,
+    current as current_scope,
+    enable_grad as enable_grad,
+    no_grad as no_grad,
+    scope as scope,
+)
+from burn_dispatch.slow import plain_scalar as plain_scalar
+from burn_dispatch.transfer import to_device as to_device

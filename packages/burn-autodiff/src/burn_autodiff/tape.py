@@ -1,0 +1,365 @@
+"""The tape: nodes made during the forward, walked in descending order of creation.
+
+A node points to the nodes of its inputs and to saved payloads, tensors point to their node, so
+there are no cycles and dropping a loss frees everything. Consumers are always younger than
+producers, so a heap by sequence number is a topological order and no search comes before it; a
+rule may even create younger nodes while the walk runs (that is how checkpoints work).
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from burn_backend import TensorBase
+from burn_ir import Entry
+from burn_std import ArgumentError, AutodiffError, BurnError, ShapeError
+
+count = itertools.count(1).__next__
+
+
+class Call:
+    """What all nodes of one generated function share.
+
+    Attributes:
+        kind: `rule`, `leaf`, `pick`, `moved` or `checkpoint`.
+        entry: the operation, for `rule`.
+        fn: the backward rule.
+        saves: one getter per saved value: (is_output, position).
+        context: the context whose function made the node.
+    """
+
+    __slots__ = ("context", "entry", "fn", "kind", "saves")
+
+    def __init__(
+        self,
+        kind: str,
+        entry: Entry | None = None,
+        fn: Callable[..., Any] | None = None,
+        saves: tuple[tuple[bool, int], ...] = (),
+        context: Any = None,
+    ) -> None:
+        self.kind = kind
+        self.entry = entry
+        self.fn = fn
+        self.saves = saves
+        self.context = context
+
+    @property
+    def name(self) -> str:
+        """Name for messages."""
+        return self.entry.name if self.entry is not None else self.kind
+
+
+class Node:
+    """One operation on the tape.
+
+    Attributes:
+        call: what it shares with others of its function.
+        seq: process-wide creation number.
+        parents: node or None per input; a list of them for a list input.
+        saved: payloads the rule reads; FREED once used.
+        attrs: attributes of the call.
+        shapes: shape per input.
+        dtype: payload dtype of the promoted input.
+        recipe: how to recompute the output, see `checkpoint`; None otherwise.
+    """
+
+    __slots__ = ("__weakref__", "attrs", "call", "dtype", "parents", "recipe", "saved", "seq", "shapes")
+
+    call: Call
+    seq: int
+    parents: Sequence[Any]
+    saved: Any
+    attrs: tuple[Any, ...]
+    shapes: tuple[Any, ...]
+    dtype: Any
+    recipe: Any
+
+    def __repr__(self) -> str:
+        return f"<node {self.call.name} #{self.seq}>"
+
+
+class _Freed:
+    def __repr__(self) -> str:
+        return "freed"
+
+
+FREED = _Freed()
+LEAF = Call("leaf")
+PICK = Call("pick")
+
+
+def make_node(call: Call, parents: Sequence[Any], saved: Any, attrs: tuple[Any, ...] = (), shapes: Any = ()) -> Node:
+    """Return a node; generated functions write the same lines inline."""
+    n = object.__new__(Node)
+    n.call = call
+    n.seq = count()
+    n.parents = parents
+    n.saved = saved
+    n.attrs = attrs
+    n.shapes = shapes
+    n.dtype = None
+    n.recipe = None
+    return n
+
+
+class Gradients:
+    """The result of a backward pass: gradients by leaf, as a value of its own.
+
+    Read with `w.grad(grads)`. An optimizer takes gradients out of it.
+    """
+
+    __slots__ = ("_by_node", "_taken")
+
+    def __init__(self, by_node: dict[Node, TensorBase]) -> None:
+        self._by_node = by_node
+        self._taken: set[int] = set()
+
+    def get(self, x: TensorBase) -> TensorBase | None:
+        """Return the gradient of a leaf, or None when the backward did not reach it.
+
+        Raises:
+            AutodiffError: an optimizer took it.
+        """
+        node = x.node
+        if node is None:
+            return None
+        found = self._by_node.get(node)
+        if found is None and node.seq in self._taken:
+            raise AutodiffError(
+                "grad", "the optimizer took this gradient", remedy="Pass keep=True to step."
+            )
+        return found
+
+    def take(self, x: TensorBase) -> TensorBase | None:
+        """Return the gradient of a leaf and forget it."""
+        found = self.get(x)
+        if found is not None:
+            self._taken.add(x.node.seq)
+            del self._by_node[x.node]
+        return found
+
+    def set(self, x: TensorBase, gradient: TensorBase) -> None:
+        """Put a gradient in the place of a leaf's own (clipping, accumulation)."""
+        if x.node is None:
+            raise AutodiffError("grad", "only a tracked tensor has a gradient", got=x.b.device)
+        if gradient.shape != x.shape:
+            raise ShapeError("grad", "a gradient has the tensor's shape", got=f"{gradient.shape} for {x.shape}")
+        self._by_node[x.node] = gradient
+
+    def __contains__(self, x: object) -> bool:
+        return isinstance(x, TensorBase) and x.node in self._by_node
+
+    def __len__(self) -> int:
+        return len(self._by_node)
+
+    def __iter__(self) -> Iterator[TensorBase]:
+        return iter(self._by_node.values())
+
+    def __repr__(self) -> str:
+        return f"<gradients of {len(self)} tensors>"
+
+
+class RuleCall:
+    """What a rule sees besides the cotangent and what it saved; see docs/design-notes."""
+
+    __slots__ = ("attrs", "create_graph", "need", "node", "ops")
+
+    def __init__(self, ops: Any, node: Node, create_graph: bool) -> None:
+        self.ops = ops
+        self.node = node
+        self.create_graph = create_graph
+        self.attrs = node.attrs
+        self.need = tuple(
+            tuple(p is not None for p in parent) if isinstance(parent, list) else parent is not None
+            for parent in node.parents
+        )
+
+    @property
+    def shapes(self) -> tuple[Any, ...]:
+        """Shape per input."""
+        return self.node.shapes
+
+    @property
+    def dtypes(self) -> tuple[Any, ...]:
+        """Dtype per input, as promoted."""
+        d = self.ops.dtypes[self.node.dtype]
+        return tuple(d for _ in self.node.shapes)
+
+
+def _sum_to(ops: Any, g: TensorBase, shape: tuple[int, ...]) -> TensorBase:
+    """Return g summed over the dims along which the input was broadcast."""
+    lead = len(g.shape) - len(shape)
+    dims = tuple(range(lead)) + tuple(
+        i + lead for i, n in enumerate(shape) if n == 1 and g.shape[i + lead] != 1
+    )
+    if lead >= 0 and dims:
+        g = ops.sum(g, dims, True, None)
+    if g.shape != shape:
+        g = ops.reshape(g, shape)
+    return g
+
+
+class _Walk:
+    """One backward pass."""
+
+    def __init__(self, retain: bool, create: bool, wanted: set[Node]) -> None:
+        self.retain = retain
+        self.create = create
+        self.wanted = wanted
+        self.cotangents: dict[Node, Any] = {}
+        self.heap: list[tuple[int, Node]] = []
+        self.found: dict[Node, TensorBase] = {}
+
+    def put(self, node: Node, g: TensorBase) -> None:
+        have = self.cotangents.get(node)
+        if have is None:
+            self.cotangents[node] = g
+            heapq.heappush(self.heap, (-node.seq, node))
+        else:
+            self.cotangents[node] = g.b.add(have, g)
+
+    def put_output(self, pick: Node, g: TensorBase) -> None:
+        """Note the cotangent of one output of a node with several."""
+        main = pick.parents[0]
+        have = self.cotangents.get(main)
+        if have is None:
+            have = self.cotangents[main] = {}
+            heapq.heappush(self.heap, (-main.seq, main))
+        have[pick.attrs[0]] = g
+
+    def run(self) -> dict[Node, TensorBase]:
+        while self.heap:
+            node = heapq.heappop(self.heap)[1]
+            g = self.cotangents.pop(node)
+            call = node.call
+            if call is LEAF:
+                self.found[node] = g
+                continue
+            if node in self.wanted:
+                self.found[node] = g
+            if call is PICK:
+                self.put_output(node, g)
+                continue
+            if node.saved is FREED:
+                raise AutodiffError(
+                    call.name, "this part of the graph was freed by an earlier backward",
+                    remedy="Pass retain_graph=True to the first backward.",
+                )  # fmt: skip
+            if call.kind == "rule":
+                self.apply(node, g)
+            else:
+                assert call.fn is not None  # noqa: S101 - every other kind brings its function
+                call.fn(self, node, g)
+            if not self.retain:
+                node.saved = FREED
+                node.parents = ()
+                node.recipe = None
+        return self.found
+
+    def apply(self, node: Node, g: Any) -> None:
+        call = node.call
+        entry = call.entry
+        assert entry is not None and call.fn is not None  # noqa: S101 - kind is `rule`
+        context = call.context.base
+        if self.create:
+            if not entry.closed:
+                raise AutodiffError(
+                    entry.name, "its gradient cannot be differentiated again",
+                    remedy="Call backward with create_graph=False.",
+                )  # fmt: skip
+            ops = context
+        else:
+            ops = context.resource.plain_context()
+        if isinstance(g, dict):
+            g = tuple(g.get(k) for k in range(max(len(entry.outputs), max(g) + 1)))
+        saved = [self.restore(node, s, get, ops) for s, get in zip(node.saved, call.saves, strict=True)]
+        try:
+            out = call.fn(RuleCall(ops, node, self.create), g, *saved)
+        except BurnError as error:
+            error.add_note(f"in the backward of {entry.name}")
+            raise
+        if isinstance(out, TensorBase) or out is None:
+            out = (out,)
+        for parent, grad, shape in zip(node.parents, out, node.shapes, strict=True):
+            if isinstance(parent, list):
+                for p, e, s in zip(parent, grad or [None] * len(parent), shape, strict=True):
+                    self.give(ops, p, e, s)
+            else:
+                self.give(ops, parent, grad, shape)
+
+    def give(self, ops: Any, parent: Node | None, grad: TensorBase | None, shape: Any) -> None:
+        if parent is not None and grad is not None:
+            self.put(parent, grad if grad.shape == shape else _sum_to(ops, grad, shape))
+
+    def restore(self, node: Node, payload: Any, get: tuple[bool, int], ops: Any) -> Any:
+        """Return a saved payload as a tensor; tracked when a graph is being made."""
+        is_output, position = get
+        if payload is None:
+            return None
+        parent = node if is_output else node.parents[position]
+        if isinstance(payload, tuple):
+            nodes = parent if isinstance(parent, list) else [None] * len(payload)
+            return [ops.make(p, n if self.create else None) for p, n in zip(payload, nodes, strict=True)]
+        if node.recipe is not None:
+            payload = node.recipe.value(node, payload, is_output, position)
+        if self.create and is_output and node.call.entry is not None and node.call.entry.multi:
+            parent = _pick(node, position)
+        return ops.make(payload, parent if self.create else None)
+
+
+def _pick(main: Node, k: int) -> Node:
+    return make_node(PICK, (main,), (), (k,))
+
+
+def backward(
+    outputs: Sequence[TensorBase],
+    cotangents: Sequence[TensorBase | None],
+    retain_graph: bool = False,
+    create_graph: bool = False,
+    wanted: Sequence[TensorBase] = (),
+) -> Gradients:
+    """Return the gradients of `outputs` with respect to every leaf they depend on.
+
+    Args:
+        outputs: tracked tensors.
+        cotangents: one per output; None means 1 and needs a tensor of one element.
+        retain_graph: keep what the nodes saved, for another backward.
+        create_graph: track the gradients themselves, for higher orders; implies retain_graph.
+        wanted: tensors that are no leaves whose gradient is kept too.
+
+    Raises:
+        AutodiffError: an output is untracked, the graph was freed, or an operation on the way is
+            not closed under differentiation.
+        ShapeError: a cotangent has another shape than its output.
+    """
+    walk = _Walk(
+        retain_graph or create_graph, create_graph, {w.node for w in wanted if w.node is not None}
+    )
+    if len(outputs) != len(cotangents):
+        raise ArgumentError("backward", "one cotangent per output", got=f"{len(cotangents)} for {len(outputs)}")
+    for y, g in zip(outputs, cotangents, strict=True):
+        if y.node is None:
+            raise AutodiffError(
+                "backward", "the tensor is not tracked", got=f"{y.dtype.name}{list(y.shape)} on {y.b.device}",
+                remedy="It must depend on a tensor of an autodiff device marked by require_grad(), outside no_grad.",
+            )  # fmt: skip
+        if g is None:
+            if y.shape and any(n != 1 for n in y.shape):
+                raise AutodiffError(
+                    "backward", "only a tensor of one element has an implicit cotangent", got=f"shape {y.shape}",
+                    remedy="Reduce it to a loss, or pass cotangent=.",
+                )  # fmt: skip
+            plain = y.b.resource.plain_context()
+            g = plain.full(y.dtype, y.shape, 1.0)
+        elif g.shape != y.shape:
+            raise ShapeError("backward", "a cotangent has its output's shape", got=f"{g.shape} for {y.shape}")
+        elif g.dtype is not y.dtype:
+            g = g.b.cast(g, y.dtype)
+        if not create_graph and g.b.is_autodiff:
+            g = g.b.resource.plain_context().make(g.v)
+        walk.put(y.node, g)
+    return Gradients(walk.run())

@@ -1,0 +1,213 @@
+"""The contract of a backend: a kernel table, dtypes, host transfer, and nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from difflib import get_close_matches
+from typing import Any, Protocol
+
+from burn_backend.fragments import Again, Fragments, Memo, infer_key, payload_names
+from burn_backend.kernel import Kernel
+from burn_ir import CATALOG, Entry, Spec
+from burn_std import BackendContractError, DType, DTypeError
+
+API_VERSION = 1
+
+
+class BackendPlugin(Protocol):
+    """What an entry point of `burn.backends` names.
+
+    Attributes:
+        name: what the user types.
+        api_version: `burn_backend.API_VERSION` it was written for.
+        about: one line for `python -m burn backends`.
+    """
+
+    name: str
+    api_version: int
+    about: str
+
+    def device_count(self) -> int:
+        """Return how many devices there are now; 0 when the hardware is missing."""
+        ...
+
+    def create(self, index: int) -> Backend:
+        """Return the backend of one device; heavy imports belong here."""
+        ...
+
+
+class _DTypes(dict[Any, DType]):
+    """Payload dtype to DType; a quantised scheme stands for itself."""
+
+    __slots__ = ()
+
+    def __missing__(self, key: Any) -> DType:
+        if isinstance(key, DType):
+            return key
+        raise KeyError(key)
+
+
+class _Native(dict[DType, Any]):
+    """DType to payload dtype; what the device lacks is an error that says so."""
+
+    __slots__ = ("_backend",)
+
+    def __init__(self, backend: Backend, native: Mapping[DType, Any]) -> None:
+        super().__init__(native)
+        self._backend = backend
+
+    def __missing__(self, key: DType) -> Any:
+        if key.is_quantized and self._backend.supports_dtype(key):
+            return key
+        raise DTypeError(self._backend.name, "the device does not support this dtype", got=key)
+
+
+class Runner(Protocol):
+    """Per-thread caller of kernels."""
+
+    run: Callable[..., Any]
+
+
+class Backend:
+    """Base of backends that compute at once: give a table and six small methods.
+
+    Attributes:
+        name: prints in devices, `flex`.
+        table: kernels by entry name.
+        dtypes: payload dtype to DType.
+        native: DType to payload dtype; a missing one is unsupported.
+        runner: object with a per-thread attribute `run(kernel, *args)`, or None.
+        ready: the class of finished payloads; anything else goes through `wrap`.
+    """
+
+    name: str = ""
+    runner: Any = None
+    ready: Any = None
+
+    def __init__(self, table: Mapping[str, Kernel], native: Mapping[DType, Any]) -> None:
+        self.table = table
+        self.native: dict[DType, Any] = _Native(self, native)
+        self.dtypes: dict[Any, DType] = _DTypes({n: d for d, n in native.items()})
+        self._check()
+        self._kernels: dict[str, Memo] = {}
+        self._infer: dict[str, Memo] = {}
+
+    def _check(self) -> None:
+        missing = [e.name for e in CATALOG if e.grade == "core" and e.name not in self.table]
+        unknown = [n for n in self.table if n not in CATALOG and "::" not in n]
+        if missing or unknown:
+            near = {n: get_close_matches(n, [e.name for e in CATALOG], 1) for n in unknown}
+            raise BackendContractError(
+                self.name, "a table has every core primitive and only entries of the catalogue",
+                got=f"missing {missing}, unknown {near}",
+            )  # fmt: skip
+
+    # ---- what a backend writes ------------------------------------------------------------
+
+    def from_numpy(self, array: Any, copy: bool) -> Any:
+        """Return the payload of a numpy array of a supported dtype; `copy` False may share."""
+        raise BackendContractError(self.name, "from_numpy is part of the contract")
+
+    def to_numpy(self, payload: Any) -> Any:
+        """Return a read-only numpy array of the payload, waiting for it if need be."""
+        raise BackendContractError(self.name, "to_numpy is part of the contract")
+
+    def scalar(self, value: Any, dtype: DType) -> Any:
+        """Return a rank-0 payload; integers wrap to the dtype."""
+        raise BackendContractError(self.name, "scalar is part of the contract")
+
+    def wrap(self, result: Any) -> Any:
+        """Return a kernel's odd result (a numpy scalar, say) as a payload."""
+        return result
+
+    def sync(self) -> None:
+        """Wait for queued work; raises ExecutionError for what failed."""
+
+    def flush(self) -> None:
+        """Hand recorded or queued work to the device without waiting."""
+
+    def memory_cleanup(self) -> None:
+        """Give cached memory back."""
+
+    def memory_report(self) -> dict[str, int]:
+        """Return facts on memory in bytes, as far as the backend knows them."""
+        return {}
+
+    def supports_dtype(self, dtype: DType) -> bool:
+        """Return whether tensors of the dtype can be made and computed with."""
+        return dtype in self.native
+
+    # ---- what the framework reads ---------------------------------------------------------
+
+    def kernels(self, entry: Entry) -> Memo:
+        """Return the look-up from payload dtype to kernel function of an entry."""
+        memo = self._kernels.get(entry.name)
+        if memo is None:
+            kernel = self.table[entry.name]
+
+            def make(key: Any) -> Callable[..., Any]:
+                if entry.lift and key is not None and not self.dtypes[key].is_float:
+                    raise Again
+                check_accepts(entry, key, self.dtypes)
+                return kernel.make(key)
+
+            memo = self._kernels.setdefault(entry.name, Memo(make))
+        return memo
+
+    def infer(self, entry: Entry) -> Memo:
+        """Return the remembered shape rule: key of `infer_key` to (shape, native dtype)s."""
+        memo = self._infer.get(entry.name)
+        if memo is None:
+            memo = self._infer.setdefault(entry.name, Memo(lambda key: self._rule(entry, key)))
+        return memo
+
+    def _rule(self, entry: Entry, key: tuple[Any, ...]) -> Any:
+        out = entry.infer(*specs_of(entry, key, self.dtypes))
+        if isinstance(out, Spec):
+            return out.shape, self.native[out.dtype]
+        return [(s.shape, self.native[s.dtype]) for s in out]
+
+    def fragments(self, entry: Entry) -> Fragments:
+        """Return how this backend produces the entry's result."""
+        kernel = self.table[entry.name]
+        constants: dict[str, Any] = {"KERNELS": self.kernels(entry)}
+        args = payload_names(entry) + [a.name for a in entry.attrs]
+        lines = []
+        if not kernel.checked:
+            constants["INFER"] = self.infer(entry)
+            constants["TUPLE"] = tuple
+            lines.append(f"INFER[{infer_key(entry)}]")
+        if kernel.quiet or self.runner is None:
+            lines.append(f"r = KERNELS[d]({', '.join(args)})")
+        else:
+            constants["RUNNER"] = self.runner
+            lines.append(f"r = RUNNER.run({', '.join(['KERNELS[d]', *args])})")
+        if self.ready is not None:
+            constants["READY"] = self.ready
+            constants["WRAP"] = self.wrap
+            if entry.multi:
+                lines.append("r = [e if e.__class__ is READY else WRAP(e) for e in r]")
+            else:
+                lines.append("if r.__class__ is not READY: r = WRAP(r)")
+        return Fragments(lines, constants)
+
+
+def check_accepts(entry: Entry, key: Any, dtypes: Mapping[Any, DType]) -> None:
+    """Raise DTypeError when the entry does not take the payload dtype."""
+    from burn_ir.rules.basic import check_dtype
+
+    if key is not None:
+        check_dtype(entry.name, entry.accepts, Spec((), dtypes[key]))
+
+
+def specs_of(entry: Entry, key: tuple[Any, ...], dtypes: Mapping[Any, DType]) -> list[Any]:
+    """Return the arguments of the entry's rule from a key of `infer_key`."""
+    out: list[Any] = []
+    for i, part in zip(entry.inputs, key, strict=False):
+        if part is None:
+            out.append(None)
+        elif i.many:
+            out.append(tuple(Spec(s, dtypes[d]) for s, d in part))
+        else:
+            out.append(Spec(part[0], dtypes[part[1]]))
+    return out + list(key[len(entry.inputs) :])

@@ -1,0 +1,93 @@
+"""What a layer contributes to the generated function of an operation.
+
+The generator in burn-dispatch owns one frame:
+
+    load      per input: the tensor's payload is in `<name>_v`; a layer may read more
+    produce   sets `r`, the payload of the result (a sequence for several outputs)
+    finish    `t` (or the list `ts`) holds the result tensors; a layer attaches what it keeps
+
+A backend fills `produce`; a decorator gets the fragments of what it wraps and returns its own.
+Names that start with a capital are constants; `constants` says what they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from burn_ir import Entry
+
+
+class Fragments:
+    """Source lines for the holes of the frame, and the constants they name.
+
+    Attributes:
+        load: maps an input's name to lines run once its payload is known; `else_load` to lines
+            for an input that is absent or was a Python scalar.
+        produce: lines that set `r`.
+        finish: lines that run last.
+        constants: values of the capitalised names.
+    """
+
+    __slots__ = ("constants", "else_load", "finish", "load", "produce")
+
+    def __init__(
+        self,
+        produce: Sequence[str],
+        constants: dict[str, Any],
+        load: dict[str, list[str]] | None = None,
+        else_load: dict[str, list[str]] | None = None,
+        finish: Sequence[str] = (),
+    ) -> None:
+        self.produce = list(produce)
+        self.constants = constants
+        self.load = load or {}
+        self.else_load = else_load or {}
+        self.finish = list(finish)
+
+
+class Again(Exception):  # noqa: N818 - a signal, not an error
+    """Raised by a kernel look-up: the call must go through promotion first."""
+
+
+class Memo(dict[Any, Any]):
+    """A bounded dict that computes missing values; cleared when full, so it stays small."""
+
+    __slots__ = ("_limit", "_make")
+
+    def __init__(self, make: Callable[[Any], Any], limit: int = 4096) -> None:
+        super().__init__()
+        self._make = make
+        self._limit = limit
+
+    def __missing__(self, key: Any) -> Any:
+        value = self._make(key)
+        if len(self) >= self._limit:
+            self.clear()
+        self[key] = value
+        return value
+
+
+def argument_names(entry: Entry) -> list[str]:
+    """Return the parameter names of the operation's generated function."""
+    return [i.name for i in entry.inputs] + [a.name for a in entry.attrs]
+
+
+def payload_names(entry: Entry) -> list[str]:
+    """Return the names under which `produce` finds the payloads of the inputs."""
+    return [f"{i.name}_v" for i in entry.inputs]
+
+
+def infer_key(entry: Entry) -> str:
+    """Return the source of the key under which a shape rule's answer is remembered."""
+    parts = []
+    for i in entry.inputs:
+        v = f"{i.name}_v"
+        if i.many:
+            parts.append(f"TUPLE([(e.shape, e.dtype) for e in {v}])")
+        elif i.optional:
+            parts.append(f"(None if {v} is None else ({v}.shape, {v}.dtype))")
+        else:
+            parts.append(f"({v}.shape, {v}.dtype)")
+    parts += [a.name for a in entry.attrs if a.kind != "scalar"]
+    return f"({', '.join(parts)},)"

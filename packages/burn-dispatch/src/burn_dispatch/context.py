@@ -1,0 +1,245 @@
+"""A context: one resource seen with or without autodiff; the owner of generated functions.
+
+`ctx.add(x, y)` works because the function of an entry is made at the first look-up and kept as an
+attribute; later calls find it directly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from burn_backend import TENSOR_CLASS, Fragments, TensorBase
+from burn_dispatch import scopes
+from burn_dispatch.generator import generate
+from burn_dispatch.resource import Resource
+from burn_dispatch.slow import plain_scalar, weak_dtype
+from burn_ir import CATALOG, Entry
+from burn_std import AutodiffError, DeviceError, DType, UnsupportedOpError
+
+
+class Context:
+    """One set of generated functions.
+
+    Attributes:
+        resource: the computing resource.
+        decorator: the autodiff decorator, or None.
+        checkpointing: memory-bound outputs are recomputed in the backward.
+        base: the context that tensors carry; differs from self for the variants of a scope.
+        dtypes: payload dtype to DType.
+    """
+
+    def __init__(
+        self,
+        resource: Resource,
+        decorator: Any = None,
+        checkpointing: bool = False,
+        base: Context | None = None,
+        scope: scopes.Scope | None = None,
+    ) -> None:
+        self.resource = resource
+        self.decorator = decorator
+        self.checkpointing = checkpointing
+        self.base = base or self
+        self.scope = scope
+        self.dtypes = resource.backend.dtypes
+        self.is_autodiff = decorator is not None
+        self.plain: dict[str, Callable[..., Any]] = {}
+        self.variants: dict[scopes.Scope, Context] = {}
+        self.device: Any = None
+        if base is None:
+            scopes.watch(self)
+
+    # ---- functions ----------------------------------------------------------------------------
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        entry = CATALOG.get(name)
+        if entry is None:
+            raise AttributeError(f"context has no operation {name!r}")
+        if self.scope is None and scopes.scoped():
+            function = self._scoped(name)
+        else:
+            function = self.function(name)
+        self.__dict__[name] = function
+        return function
+
+    def function(self, name: str) -> Callable[..., Any]:
+        """Return the plain function of an entry, generating it at first use."""
+        made = self.plain.get(name)
+        if made is None:
+            entry = CATALOG[name]
+            made = generate(self, entry)
+            if self.scope is not None and self.scope.autocast is not None:
+                made = _autocast(self, entry, made)
+            made = self.plain.setdefault(name, made)
+        return made
+
+    def _scoped(self, name: str) -> Callable[..., Any]:
+        current = scopes.current
+
+        def scoped(*args: Any) -> Any:
+            scope = current()
+            if not scope.no_grad and scope.autocast is None:
+                return self.function(name)(*args)
+            return getattr(self.variant(scope), name)(*args)
+
+        return scoped
+
+    def variant(self, scope: scopes.Scope) -> Context:
+        """Return the function set of a scope; its results carry this context."""
+        found = self.variants.get(scope)
+        if found is None:
+            made = Context(
+                self.resource, None if scope.no_grad else self.decorator, self.checkpointing, self, scope
+            )
+            made.device = self.device
+            found = self.variants.setdefault(scope, made)
+        return found
+
+    def swap(self, scoped: bool) -> None:
+        """Put scope-asking functions in place of the plain ones, or the plain ones back."""
+        names = [n for n in self.__dict__ if n in CATALOG]
+        for name in names:
+            if scoped:
+                self.__dict__[name] = self._scoped(name)
+            else:
+                self.__dict__[name] = self.function(name)
+
+    def fragments(self, entry: Entry) -> Fragments:
+        """Return the composed fragments of the layers for an entry."""
+        backend = self.resource.backend
+        if entry.name not in backend.table:
+            if entry.decompose is None:
+                raise UnsupportedOpError(
+                    entry.name, f"{self.resource.name} has no such operation and it has no decomposition",
+                    remedy="Move the tensors to another device with .to_device(device).",
+                )  # fmt: skip
+            inner = decomposed(self, entry)
+        else:
+            inner = backend.fragments(entry)
+        if self.decorator is None:
+            return inner
+        fragments: Fragments = self.decorator.fragments(entry, inner, self)
+        return fragments
+
+    # ---- what is not an operation -------------------------------------------------------------
+
+    @property
+    def name(self) -> str:
+        """How the composition prints, `autodiff<fusion<flex>>`."""
+        return f"autodiff<{self.resource.chain}>" if self.is_autodiff else self.resource.chain
+
+    @property
+    def default_float(self) -> DType:
+        """The dtype of Python floats here."""
+        return self.resource.default_float
+
+    @property
+    def default_int(self) -> DType:
+        """The dtype of Python ints here."""
+        return self.resource.default_int
+
+    def next_key(self) -> tuple[int, int]:
+        """Return (seed, counter) for one random operation of this thread and advance."""
+        return self.resource.next_key()
+
+    def make(self, payload: Any, node: Any = None) -> TensorBase:
+        """Return a tensor around a payload."""
+        t = object.__new__(TENSOR_CLASS.cls)
+        t.b = self.base
+        t.v = payload
+        t.node = node
+        return t
+
+    def scalar(self, value: bool | int | float, dtype: DType) -> TensorBase:
+        """Return a rank-0 tensor."""
+        return self.make(self.resource.backend.scalar(value, dtype))
+
+    def scalar_payload(self, key: Any, value: Any) -> Any:
+        """Return the payload of a Python scalar that meets a tensor of payload dtype `key`;
+        None when promotion must decide."""
+        try:
+            return self.resource.scalars[key, value, value.__class__]
+        except (KeyError, TypeError):
+            pass
+        number = plain_scalar(value)
+        if number is None:
+            return None
+        dtype = self.dtypes[key]
+        if dtype.is_quantized or weak_dtype(number, dtype, self.default_float) is not dtype:
+            return None
+        return self.resource.scalar_payload(key, value, number, dtype)
+
+    def tensor_from_numpy(self, array: Any, copy: bool = True) -> TensorBase:
+        """Return a tensor of a numpy array; without a copy the array must not change any more."""
+        return self.make(self.resource.backend.from_numpy(array, copy))
+
+    def to_numpy(self, x: TensorBase) -> Any:
+        """Return a read-only numpy array of a tensor."""
+        return self.resource.backend.to_numpy(x.v)
+
+    def join(self, op: str, other: Context) -> Context:
+        """Return the context in which tensors of this and another context of the resource meet."""
+        if not self.is_autodiff:
+            return other
+        if not other.is_autodiff or other is self:
+            return self
+        raise DeviceError(
+            op, "the tensors' gradient-checkpointing strategies differ",
+            got=f"{self.device} and {other.device}",
+            remedy="Use one device for all of them.",
+        )  # fmt: skip
+
+    def need_autodiff(self, op: str) -> Any:
+        """Return the autodiff decorator or say why there is none."""
+        if self.decorator is None:
+            raise AutodiffError(
+                op, "the tensor is not on an autodiff device", got=str(self.device),
+                remedy="Make it on device.autodiff().",
+            )  # fmt: skip
+        return self.decorator
+
+    def __repr__(self) -> str:
+        return f"<context {self.name}>"
+
+
+def decomposed(context: Context, entry: Entry) -> Fragments:
+    """Return fragments that run an entry's decomposition on the plain context."""
+    plain = context.resource.plain_context()
+    decompose = entry.decompose
+    names = ", ".join(_wrapped(i) for i in entry.inputs)
+    attrs = ", ".join(a.name for a in entry.attrs)
+    call = f"DECOMPOSE({', '.join(p for p in ('PLAIN', names, attrs) if p)})"
+    lines = [f"r = {call}", "r = [e.v for e in r]" if entry.multi else "r = r.v"]
+    return Fragments(lines, {"DECOMPOSE": decompose, "PLAIN": plain, "MAKE": plain.make})
+
+
+def _wrapped(i: Any) -> str:
+    v = f"{i.name}_v"
+    if i.many:
+        return f"[MAKE(e) for e in {v}]"
+    return f"(None if {v} is None else MAKE({v}))" if i.optional else f"MAKE({v})"
+
+
+def _autocast(context: Context, entry: Entry, plain: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the function with its float inputs cast as the catalogue's column says."""
+    if entry.autocast == "follow" or context.scope is None or context.scope.autocast is None:
+        return plain
+    lower = context.scope.autocast
+    from burn_std.dtypes import float32, float64
+
+    target = lower if entry.autocast == "lower" else float32
+    count = len(entry.inputs)
+
+    def cast(x: Any) -> Any:
+        if isinstance(x, TensorBase):
+            dt = x.dtype
+            if dt.is_float and dt is not target and dt is not float64:
+                return x.b.cast(x, target)
+            return x
+        return [cast(e) for e in x] if isinstance(x, (list, tuple)) else x
+
+    def autocast(*args: Any) -> Any:
+        return plain(*(cast(a) for a in args[:count]), *args[count:])
+
+    return autocast

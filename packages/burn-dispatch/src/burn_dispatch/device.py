@@ -1,0 +1,419 @@
+"""Devices: values that name a computing resource and carry autodiff as a property."""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Any
+
+from burn_backend import API_VERSION
+from burn_dispatch.resource import Resource
+from burn_std import BackendLoadError, BurnError, DeviceError, DType, PluginGroup
+
+if TYPE_CHECKING:
+    from burn_dispatch.context import Context
+
+log = logging.getLogger("burn")
+BACKENDS = PluginGroup("burn.backends", API_VERSION)
+DECORATORS = PluginGroup("burn.decorators", API_VERSION)
+
+_LOCK = threading.RLock()
+_RESOURCES: dict[tuple[str, int], Resource] = {}
+# Tried in this order for the default device; opencl stands twice: first its GPUs, then anything.
+_DEFAULT_ORDER = ("cuda", "opencl", "cpu", "flex")
+_default: Device | None = None
+_block: ContextVar[Device | None] = ContextVar("burn_default_device", default=None)
+
+
+def resource(name: str, index: int = 0) -> Resource:
+    """Return the resource of a device name such as `flex` or `fusion-flex`, one object each.
+
+    Raises:
+        BackendLoadError: the backend or a decorator is not installed or does not load.
+        DeviceError: the index is out of range.
+    """
+    key = (name, index)
+    found = _RESOURCES.get(key)
+    if found is not None:
+        return found
+    with _LOCK:
+        found = _RESOURCES.get(key)
+        if found is None:
+            found = _RESOURCES[key] = _make_resource(name, index)
+        return found
+
+
+def _make_resource(name: str, index: int) -> Resource:
+    *wrappers, base = name.split("-") if not BACKENDS.installed(name) else [name]
+    plugin = BACKENDS.load(base)
+    if index < 0:
+        raise DeviceError(name, "a device index is not negative", got=index)
+    try:
+        backend = plugin.create(index)
+    except BurnError:
+        raise
+    except Exception as cause:
+        raise BackendLoadError(
+            base, "the backend does not start", got=f"{type(cause).__name__}: {cause}",
+            remedy="See `python -m burn doctor` and the chained error.",
+        ) from cause  # fmt: skip
+    chain = base
+    for wrapper in reversed(wrappers):
+        backend = DECORATORS.load(wrapper).backend(backend)
+        chain = f"{wrapper}<{chain}>"
+    return Resource(name, chain, backend, index)
+
+
+class Device:
+    """A computing resource and whether its tensors can be differentiated.
+
+    Equality compares the resource and ignores autodiff. Make one with `Device.flex()`,
+    `Device.default()`, `burn.device("fusion-flex:1")`.
+
+    Example:
+        >>> device = Device.flex()
+        >>> device.is_autodiff(), device.autodiff().is_autodiff()
+        (False, True)
+        >>> device == device.autodiff()
+        True
+    """
+
+    __slots__ = ("_autodiff", "_checkpointing", "_context", "_resource", "_token")
+
+    def __init__(self, resource: Resource, autodiff: bool = False, checkpointing: bool = False) -> None:
+        self._resource = resource
+        self._autodiff = autodiff
+        self._checkpointing = checkpointing
+        self._context: Context | None = None
+        self._token: list[Any] = []
+
+    # ---- which ------------------------------------------------------------------------------
+
+    @staticmethod
+    def default() -> Device:
+        """Return the default device: of the enclosing `with device:`, else `BURN_DEVICE`, else
+        the first usable of cuda, opencl (GPU), cpu, opencl, flex."""
+        return _block.get() or _default_device()
+
+    @staticmethod
+    def flex(index: int = 0) -> Device:
+        """Return the eager numpy device."""
+        return Device(resource("flex", index))
+
+    @staticmethod
+    def cpu(index: int = 0) -> Device:
+        """Return the compiling CPU device."""
+        return Device(resource("cpu", index))
+
+    @staticmethod
+    def cuda(index: int = 0) -> Device:
+        """Return an NVIDIA GPU."""
+        return Device(resource("cuda", index))
+
+    @staticmethod
+    def opencl(index: int = 0) -> Device:
+        """Return an OpenCL device."""
+        return Device(resource("opencl", index))
+
+    @staticmethod
+    def capture(index: int = 0) -> Device:
+        """Return a device that records a graph without executing it."""
+        DECORATORS.load("capture")
+        return Device(resource("capture", index))
+
+    @staticmethod
+    def remote_websocket(url: str, index: int = 0) -> Device:
+        """Return a device of a server."""
+        plugin = BACKENDS.load("remote")
+        return Device(plugin.resource(url, index))
+
+    @staticmethod
+    def enumerate(filter: DeviceFilter | None = None) -> Devices:
+        """Return the devices there are, of the kinds that the filter names."""
+        out = []
+        for name in BACKENDS.names():
+            if (filter is None and name != "null") or (filter is not None and filter.admits(name)):
+                plugin = BACKENDS.load(name)
+                out += [Device(resource(name, i)) for i in range(plugin.device_count())]
+        return Devices(out)
+
+    # ---- contexts ---------------------------------------------------------------------------
+
+    @property
+    def context(self) -> Context:
+        """The context in which tensors of this device live."""
+        found = self._context
+        if found is None:
+            decorator = _autodiff() if self._autodiff else None
+            found = self._context = self._resource.context(decorator, self._checkpointing)
+        return found
+
+    def autodiff(self) -> Device:
+        """Return this device with gradients.
+
+        Raises:
+            BackendLoadError: burn-autodiff is not installed.
+        """
+        if self._autodiff:
+            return self
+        _autodiff()
+        return Device(self._resource, True, False)
+
+    def without_autodiff(self) -> Device:
+        """Return this device without gradients."""
+        return Device(self._resource) if self._autodiff else self
+
+    def gradient_checkpointing(self) -> Device:
+        """Return this autodiff device with memory-bound outputs recomputed in the backward.
+
+        Raises:
+            DeviceError: the device has no autodiff.
+        """
+        if not self._autodiff:
+            raise DeviceError(
+                "gradient_checkpointing", "needs an autodiff device", got=str(self),
+                remedy="Write device.autodiff().gradient_checkpointing().",
+            )  # fmt: skip
+        return self if self._checkpointing else Device(self._resource, True, True)
+
+    def gradient_checkpointing_strategy(self) -> str:
+        """Return `none` or `balanced`."""
+        return "balanced" if self._checkpointing else "none"
+
+    def is_autodiff(self) -> bool:
+        """Return whether tensors made here can be differentiated."""
+        return self._autodiff
+
+    # ---- facts ------------------------------------------------------------------------------
+
+    @property
+    def name(self) -> str:
+        """What `burn.device` takes, `fusion-flex:1`."""
+        r = self._resource
+        return f"{r.name}:{r.index}" if r.index else r.name
+
+    @property
+    def resource(self) -> Resource:
+        """The computing resource; caches key on it."""
+        return self._resource
+
+    @property
+    def index(self) -> int:
+        """Number of this device among those of its backend."""
+        return self._resource.index
+
+    def supports_dtype(self, dtype: DType) -> bool:
+        """Return whether tensors of the dtype can be made and computed with."""
+        return self._resource.backend.supports_dtype(dtype)
+
+    def settings(self) -> dict[str, DType]:
+        """Return the default dtypes."""
+        return {"default_float": self._resource.default_float, "default_int": self._resource.default_int}
+
+    def configure(self, config: Any) -> Device:
+        """Set the default dtypes, once, before the first tensor.
+
+        Args:
+            config: a `DeviceConfig`, one dtype, or a pair (float, int).
+
+        Raises:
+            DeviceError: too late, or the device does not support a dtype.
+        """
+        config = DeviceConfig.of(config)
+        r = self._resource
+        r.configure(config.default_float or r.default_float, config.default_int or r.default_int)
+        return self
+
+    def seed(self, value: int) -> None:
+        """Restart the random streams of every thread on this device."""
+        self._resource.seed(value)
+
+    def random_state(self) -> tuple[int, int]:
+        """Return (seed, counter) of this thread's random stream."""
+        return self._resource.random_state()
+
+    def set_random_state(self, state: tuple[int, int]) -> None:
+        """Put this thread's random stream where `random_state` was taken."""
+        self._resource.set_random_state(state)
+
+    def sync(self) -> None:
+        """Wait until everything queued is done; raises ExecutionError for what failed."""
+        self._resource.backend.sync()
+
+    def flush(self) -> None:
+        """Hand recorded operations to the device without waiting."""
+        self._resource.backend.flush()
+
+    def memory_cleanup(self) -> None:
+        """Give cached memory back to the system."""
+        self._resource.backend.memory_cleanup()
+
+    def memory_report(self) -> dict[str, int]:
+        """Return facts on memory in bytes, as far as the backend knows them."""
+        return self._resource.backend.memory_report()
+
+    def __enter__(self) -> Device:
+        self._token.append(_block.set(self))
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        _block.reset(self._token.pop())
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Device) and other._resource is self._resource
+
+    def __hash__(self) -> int:
+        return hash(id(self._resource))
+
+    def __repr__(self) -> str:
+        chain = self._resource.chain
+        text = f"autodiff<{chain}>" if self._autodiff else chain
+        if self._checkpointing:
+            text = f"checkpointing<{text}>"
+        return f"{text}:{self._resource.index}" if self._resource.index else text
+
+
+class DeviceConfig:
+    """Default dtypes of a device.
+
+    Attributes:
+        default_float: dtype of Python floats, or None to leave it.
+        default_int: dtype of Python ints, or None to leave it.
+    """
+
+    __slots__ = ("default_float", "default_int")
+
+    def __init__(self, default_float: DType | None = None, default_int: DType | None = None) -> None:
+        self.default_float = default_float
+        self.default_int = default_int
+        if default_float is not None and not default_float.is_float:
+            raise DeviceError("configure", "default_float is a float dtype", got=default_float)
+        if default_int is not None and not default_int.is_int:
+            raise DeviceError("configure", "default_int is an integer dtype", got=default_int)
+
+    @classmethod
+    def of(cls, config: Any) -> DeviceConfig:
+        """Return a config made of one dtype or a pair."""
+        if isinstance(config, DeviceConfig):
+            return config
+        given = config if isinstance(config, (tuple, list)) else (config,)
+        return cls(
+            next((d for d in given if d.is_float), None), next((d for d in given if d.is_int), None)
+        )
+
+
+class DeviceFilter:
+    """Which kinds of device to list; join with `|`.
+
+    Example:
+        >>> (DeviceFilter("flex") | DeviceFilter("cuda")).admits("cuda")
+        True
+    """
+
+    __slots__ = ("names",)
+
+    def __init__(self, *names: str) -> None:
+        self.names = frozenset(names)
+
+    def __or__(self, other: DeviceFilter) -> DeviceFilter:
+        return DeviceFilter(*self.names, *other.names)
+
+    def admits(self, name: str) -> bool:
+        """Return whether a backend's name is among those asked for."""
+        return name in self.names
+
+
+class Devices(list[Device]):
+    """Several devices, with what one does to all of them."""
+
+    def autodiff(self) -> Devices:
+        """Return the devices with gradients."""
+        return Devices(d.autodiff() for d in self)
+
+    def configure(self, config: Any) -> Devices:
+        """Configure each device."""
+        for d in self:
+            d.configure(config)
+        return self
+
+
+def device(name: str | Device) -> Device:
+    """Return the device of a name: `flex`, `cuda:0`, `fusion-flex:1`.
+
+    Raises:
+        DeviceError: the name has no valid index.
+        BackendLoadError: nothing of that name is installed; the message says how to get it.
+
+    Example:
+        >>> device("flex:1").index
+        1
+    """
+    if isinstance(name, Device):
+        return name
+    base, _, index = name.partition(":")
+    if index and not index.isdigit():
+        raise DeviceError("device", "a name is `backend` or `backend:index`", got=repr(name))
+    return Device(resource(base, int(index or 0)))
+
+
+@contextmanager
+def default_device(d: Device) -> Iterator[None]:
+    """Set the default device of a block, like `with device:`."""
+    with d:
+        yield
+
+
+def device_report() -> str:
+    """Return why the default device is what it is."""
+    _default_device()
+    return "\n".join(_why)
+
+
+_why: list[str] = []
+
+
+def _default_device() -> Device:
+    global _default
+    if _default is not None:
+        return _default
+    with _LOCK:
+        if _default is None:
+            _default = _choose_default()
+    return _default
+
+
+def _choose_default() -> Device:
+    wanted = os.environ.get("BURN_DEVICE")
+    if wanted:
+        _why.append(f"{wanted}: named by BURN_DEVICE")
+        return device(wanted)
+    for name in _DEFAULT_ORDER:
+        if not BACKENDS.installed(name):
+            _note(f"{name}: not installed")
+            continue
+        plugin = BACKENDS.load(name)
+        if plugin.device_count() == 0:
+            _note(f"{name}: finds no hardware")
+            continue
+        _note(f"{name}: chosen")
+        return Device(resource(name, 0))
+    raise DeviceError("Device.default", "no backend is installed", remedy="Install burn-flex of this project.")
+
+
+def _note(line: str) -> None:
+    _why.append(line)
+    log.info("default device: %s", line)
+
+
+def _autodiff() -> Any:
+    return DECORATORS.load("autodiff")
+
+
+def sync_all(devices: Iterable[Device]) -> None:
+    """Wait for several devices."""
+    for d in devices:
+        d.sync()

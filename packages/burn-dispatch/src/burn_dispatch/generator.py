@@ -1,0 +1,138 @@
+"""The generator: one Python function per operation and context, made at its first call.
+
+Promotion checks, shape rule, tape and record-or-execute are inlined into one body from the
+fragments of the layers; nothing is decided per call that can be decided once. The source stands
+in `linecache`, so tracebacks and debuggers show it.
+"""
+
+from __future__ import annotations
+
+import itertools
+import linecache
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from burn_backend import TENSOR_CLASS, Again, Fragments, argument_names
+from burn_dispatch import slow
+from burn_ir import Entry
+
+if TYPE_CHECKING:
+    from burn_dispatch.context import Context
+
+_serial = itertools.count()
+
+
+def generate(context: Context, entry: Entry) -> Callable[..., Any]:
+    """Return the function of `entry` for tensors of `context`."""
+    fragments = context.fragments(entry)
+    constants: dict[str, Any] = {
+        "CTX": context.base,
+        "NEW": object.__new__,
+        "TENSOR": TENSOR_CLASS.cls,
+        "AGAIN": Again,
+        "SLOW": slow.slow_path(context, entry),
+        "EXPLAIN": slow.explainer(context, entry),
+        "SCALAR": context.scalar_payload,
+        "NONE_DTYPE": None,
+        **fragments.constants,
+    }
+    source = "\n".join(_frame(entry, fragments))
+    filename = f"<burn {context.name}.{entry.name} #{next(_serial)}>"
+    linecache.cache[filename] = (len(source), None, source.splitlines(True), filename)
+    exec(compile(source, filename, "exec"), constants)  # noqa: S102 - source made just above
+    function: Callable[..., Any] = constants[_safe(entry.name)]
+    return function
+
+
+def source_of(function: Callable[..., Any]) -> str:
+    """Return the generated source of a function, for readers and tests."""
+    return "".join(linecache.getlines(function.__code__.co_filename))
+
+
+def _safe(name: str) -> str:
+    name = name.replace("::", "__")
+    return name + "_" if name in ("any", "all", "abs", "sum", "round", "pow", "sorted") else name
+
+
+def _frame(entry: Entry, f: Fragments) -> list[str]:
+    names = argument_names(entry)
+    args = ", ".join(names)
+    again = f"return SLOW({args})"
+    body: list[str] = []
+    first = True
+    reference = _reference(entry)
+    for i in entry.inputs:
+        body += _load(i.name, i, f, again, first, reference)
+        first = False
+    body += _promotion(entry, again)
+    body += ["try:"] + [f"    {line}" for line in f.produce]
+    body += [f"except AGAIN: {again}", f"except Exception as e: raise EXPLAIN(e, {args}) from None"]
+    if entry.multi:
+        body += [
+            "ts = []",
+            "for v in r:",
+            "    t = NEW(TENSOR); t.b = CTX; t.v = v; t.node = None; ts.append(t)",
+            *f.finish,
+            "return ts",
+        ]
+    else:
+        body += ["t = NEW(TENSOR); t.b = CTX; t.v = r"]
+        body += f.finish or ["t.node = None"]
+        body += ["return t"]
+    return [f"def {_safe(entry.name)}({args}):"] + [f"    {line}" for line in body]
+
+
+def _reference(entry: Entry) -> str | None:
+    """Return the input whose dtype a scalar in the second place takes (binary maps)."""
+    if len(entry.inputs) == 2 and all(i.scalar and not i.optional for i in entry.inputs):
+        return entry.inputs[0].name
+    return None
+
+
+def _load(name: str, i: Any, f: Fragments, again: str, first: bool, reference: str | None) -> list[str]:
+    more = f.load.get(name, [])
+    absent = f.else_load.get(name, [])
+    v = f"{name}_v"
+    if i.many:
+        return [
+            f"for t in {name}:",
+            f"    if t.__class__ is not TENSOR or t.b is not CTX: {again}",
+            f"{v} = [t.v for t in {name}]",
+            *more,
+        ]
+    take = [f"{v} = {name}.v", *more]
+    if i.optional:
+        out = [f"if {name} is None:", f"    {v} = None", *(f"    {a}" for a in absent), "else:"]
+        out += ["    try:", f"        if {name}.b is not CTX: {again}", *(f"        {t}" for t in take)]
+        return [*out, f"    except AttributeError: {again}"]
+    out = ["try:"]
+    if not first:
+        out.append(f"    if {name}.b is not CTX: {again}")
+    out += [f"    {t}" for t in take]
+    if reference and not first:
+        out += ["except AttributeError:", f"    {v} = SCALAR({reference}_v.dtype, {name})"]
+        out += [f"    if {v} is None: {again}", *(f"    {a}" for a in absent)]
+        return out
+    return [*out, f"except AttributeError: {again}"]
+
+
+def _promotion(entry: Entry, again: str) -> list[str]:
+    promoted = [i for i in entry.inputs if i.promoted]
+    lead = (promoted or list(entry.inputs) or [None])[0]
+    if lead is None:
+        return ["d = NONE_DTYPE"]
+    if lead.many:
+        out = [f"if not {lead.name}_v: {again}", f"d = {lead.name}_v[0].dtype"]
+    else:
+        out = [f"d = {lead.name}_v.dtype"]
+    for i in promoted:
+        v = f"{i.name}_v"
+        if i.many:
+            out += [f"for v in {v}:", f"    if v.dtype is not d: {again}"]
+        elif i is lead:
+            continue
+        elif i.optional:
+            out.append(f"if {v} is not None and {v}.dtype is not d: {again}")
+        else:
+            out.append(f"if {v}.dtype is not d: {again}")
+    return out

@@ -1,0 +1,139 @@
+"""A computing resource: one backend on one device, with its defaults and random streams."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING, Any
+
+from burn_backend import Backend
+from burn_std import DeviceError, DType
+from burn_std.dtypes import float32, int64
+
+if TYPE_CHECKING:
+    from burn_dispatch.context import Context
+
+_MAIN = threading.main_thread()
+_MASK = (1 << 64) - 1
+
+
+class _Stream(threading.local):
+    """The random stream of one thread; threads are numbered in order of first use, main is 0."""
+
+    def __init__(self) -> None:
+        self.index: int | None = None
+        self.epoch = -1
+        self.seed = 0
+        self.counter = 0
+
+
+class Resource:
+    """One backend instance and what belongs to it.
+
+    Attributes:
+        name: `flex`, `flex:1`, `fusion-flex`.
+        chain: how the composition prints, `fusion<flex>`.
+        backend: where payloads live.
+        default_float: dtype of Python floats; `default_int` of Python ints.
+        used: an operation or tensor was made, so defaults are fixed.
+        scalars: payloads of Python scalars seen before.
+    """
+
+    def __init__(self, name: str, chain: str, backend: Backend, index: int) -> None:
+        self.name = name
+        self.chain = chain
+        self.backend = backend
+        self.index = index
+        self.default_float: DType = float32
+        self.default_int: DType = int64
+        self.used = False
+        self.configured = False
+        self.scalars: dict[Any, Any] = {}
+        self.contexts: dict[Any, Context] = {}
+        self._lock = threading.Lock()
+        self._streams = _Stream()
+        self._threads = 1
+        self._epoch = 0
+        self._seed = 0
+
+    def plain_context(self) -> Context:
+        """Return the context without autodiff."""
+        return self.context(None, False)
+
+    def context(self, decorator: Any, checkpointing: bool) -> Context:
+        """Return the context of a decorator and strategy; one object each."""
+        from burn_dispatch.context import Context
+        from burn_dispatch.device import Device
+
+        key = (decorator is not None, checkpointing)
+        with self._lock:
+            found = self.contexts.get(key)
+            if found is None:
+                found = Context(self, decorator, checkpointing)
+                found.device = Device(self, *key)
+                self.contexts[key] = found
+        return found
+
+    def scalar_payload(self, key: Any, value: Any, number: bool | int | float, dtype: DType) -> Any:
+        """Return the payload of a scalar; immutable ones are kept for the next call."""
+        self.used = True
+        payload = self.backend.scalar(number, dtype)
+        # -0.0 equals 0.0 as a key, so zeros are made anew.
+        if getattr(self.backend, "keeps_scalars", True) and number != 0:
+            if len(self.scalars) > 1024:
+                self.scalars.clear()
+            self.scalars[key, value, value.__class__] = payload
+        return payload
+
+    def configure(self, default_float: DType, default_int: DType) -> None:
+        """Set the default dtypes; once, before the first tensor."""
+        if self.used or self.configured:
+            raise DeviceError(
+                self.name, "a device is configured once, before its first tensor",
+                remedy="Call configure at the start of the program.",
+            )  # fmt: skip
+        for dtype in (default_float, default_int):
+            if not self.backend.supports_dtype(dtype):
+                raise DeviceError(self.name, "the device does not support this dtype", got=dtype)
+        self.default_float, self.default_int = default_float, default_int
+        self.configured = True
+
+    # ---- random numbers ---------------------------------------------------------------------
+
+    def seed(self, value: int) -> None:
+        """Restart every thread's stream from a seed."""
+        with self._lock:
+            self._seed = value & _MASK
+            self._epoch += 1
+
+    def _stream(self) -> _Stream:
+        s = self._streams
+        if s.index is None:
+            with self._lock:
+                if threading.current_thread() is _MAIN:
+                    s.index = 0
+                else:
+                    s.index = self._threads
+                    self._threads += 1
+        if s.epoch != self._epoch:
+            s.epoch = self._epoch
+            # Weyl step: distinct threads get distinct keys, thread 0 the seed itself.
+            s.seed = (self._seed + s.index * 0x9E3779B97F4A7C15) & _MASK
+            s.counter = 0
+        return s
+
+    def next_key(self) -> tuple[int, int]:
+        """Return (seed, counter) of this thread and advance the counter."""
+        s = self._stream()
+        key = (s.seed, s.counter)
+        s.counter += 1
+        return key
+
+    def random_state(self) -> tuple[int, int]:
+        """Return (seed, counter) of this thread without advancing."""
+        s = self._stream()
+        return s.seed, s.counter
+
+    def set_random_state(self, state: tuple[int, int]) -> None:
+        """Put this thread's stream where `random_state` was taken."""
+        s = self._stream()
+        s.seed, s.counter = int(state[0]) & _MASK, int(state[1])

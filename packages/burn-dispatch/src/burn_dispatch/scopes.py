@@ -1,0 +1,143 @@
+"""Scopes: what `no_grad` and `autocast` change for the code inside them, and only for it.
+
+While a scope is open anywhere, contexts carry functions that ask a context variable and call the
+right set; when the last one closes, the plain ones return. Outside scopes nothing is tested.
+"""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, NamedTuple
+
+from burn_std import DType, DTypeError
+
+if TYPE_CHECKING:
+    from burn_dispatch.context import Context
+
+
+class Scope(NamedTuple):
+    """What holds in the current block.
+
+    Attributes:
+        no_grad: results are untracked.
+        autocast: dtype of the operations marked `lower`, or None.
+        recompute: the block recomputes values for a checkpoint: buffers must not be updated.
+    """
+
+    no_grad: bool = False
+    autocast: DType | None = None
+    recompute: bool = False
+
+
+_CURRENT: ContextVar[Scope] = ContextVar("burn_scope", default=Scope())  # noqa: B039 - immutable
+_LOCK = threading.RLock()
+_PLAIN = Scope()
+
+
+class _Open:
+    count = 0
+    contexts: weakref.WeakSet[Context] = weakref.WeakSet()
+
+
+def current() -> Scope:
+    """Return the scope that holds here."""
+    return _CURRENT.get()
+
+
+def watch(context: Context) -> None:
+    """Make a context take part in the swapping of function sets."""
+    with _LOCK:
+        _Open.contexts.add(context)
+
+
+def scoped() -> bool:
+    """Return whether a scope is open anywhere."""
+    return _Open.count > 0
+
+
+@contextmanager
+def scope(
+    *, no_grad: bool | None = None, autocast: DType | None | bool = False, recompute: bool | None = None
+) -> Iterator[None]:
+    """Open a block in which the given parts of the scope differ; others stay as they are."""
+    old = _CURRENT.get()
+    new = Scope(
+        old.no_grad if no_grad is None else no_grad,
+        old.autocast if autocast is False else (autocast or None),  # type: ignore[arg-type]
+        old.recompute if recompute is None else recompute,
+    )
+    with _LOCK:
+        _Open.count += 1
+        if _Open.count == 1:
+            for context in list(_Open.contexts):
+                context.swap(True)
+    token = _CURRENT.set(new)
+    try:
+        yield
+    finally:
+        _CURRENT.reset(token)
+        with _LOCK:
+            _Open.count -= 1
+            if _Open.count == 0:
+                for context in list(_Open.contexts):
+                    context.swap(False)
+
+
+def no_grad() -> _NoGrad:
+    """Return a block, also usable as a decorator, in which nothing is tracked.
+
+    Example:
+        >>> with no_grad():
+        ...     current().no_grad
+        True
+    """
+    return _NoGrad(True)
+
+
+def enable_grad() -> _NoGrad:
+    """Return a block that undoes `no_grad`."""
+    return _NoGrad(False)
+
+
+class _NoGrad:
+    """A reusable block and decorator."""
+
+    def __init__(self, value: bool) -> None:
+        self._value = value
+        self._stack: list[object] = []
+
+    def __enter__(self) -> None:
+        block = scope(no_grad=self._value)
+        block.__enter__()
+        self._stack.append(block)
+
+    def __exit__(self, *exc: object) -> None:
+        self._stack.pop().__exit__(*exc)  # type: ignore[attr-defined]
+
+    def __call__(self, fn):  # type: ignore[no-untyped-def]
+        from functools import wraps
+
+        @wraps(fn)
+        def wrapped(*args, **kwargs):  # type: ignore[no-untyped-def]
+            with scope(no_grad=self._value):
+                return fn(*args, **kwargs)
+
+        return wrapped
+
+
+def autocast(dtype: DType | None):  # type: ignore[no-untyped-def]
+    """Return a block in which products run in `dtype` and sensitive operations in float32.
+
+    Args:
+        dtype: float16 or bfloat16; None switches it off inside.
+
+    Raises:
+        DTypeError: another dtype.
+    """
+    if dtype is not None and (not dtype.is_float or dtype.bits != 16):
+        raise DTypeError("autocast", "dtype is float16 or bfloat16", got=dtype)
+    return scope(autocast=dtype)

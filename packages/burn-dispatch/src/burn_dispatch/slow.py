@@ -1,0 +1,233 @@
+"""What a generated function does when the straight path does not fit: merging of contexts,
+Python scalars in odd places, promotion, lifting of integers, and the words of errors.
+
+None of this runs for two tensors of one context and one dtype.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from burn_backend import TENSOR_CLASS, TensorBase
+from burn_ir import Entry, Spec
+from burn_std import BurnError, DeviceError, DType, DTypeError, ExecutionError, promote_dtypes
+from burn_std.dtypes import bool_, int64
+
+if TYPE_CHECKING:
+    from burn_dispatch.context import Context
+
+_PY = (bool, int, float)
+
+
+def plain_scalar(value: Any) -> bool | int | float | None:
+    """Return a Python or numpy scalar as a Python scalar, else None."""
+    if isinstance(value, _PY):
+        return value
+    item = getattr(value, "item", None)
+    if item is not None and getattr(value, "shape", None) == () and not isinstance(value, TensorBase):
+        found = item()
+        if isinstance(found, _PY):
+            return found
+        if hasattr(found, "__float__"):  # ml_dtypes scalars give themselves
+            return float(found)
+    return None
+
+
+def weak_dtype(value: bool | int | float, other: DType, default_float: DType) -> DType:
+    """Return the dtype in which a Python scalar meets a tensor of dtype `other`."""
+    if isinstance(value, bool) or other.is_float:
+        return other
+    if isinstance(value, int):
+        return int64 if other.is_bool else other
+    return default_float
+
+
+def common_dtype(op: str, specs: list[Spec]) -> DType:
+    """Return the promoted dtype of tensors; rank 0 does not raise others inside its kind."""
+    order = {"bool": 0, "uint": 1, "int": 1, "float": 2, "quant": 3}
+    full = [s for s in specs if s.rank] or specs
+    kind = max(order[s.dtype.kind] for s in full)
+    ranked = full + [s for s in specs if not s.rank and order[s.dtype.kind] > kind]
+    top = max(order[s.dtype.kind] for s in ranked)
+    if top > kind:  # a rank-0 tensor of a higher kind decides alone
+        ranked = [s for s in ranked if order[s.dtype.kind] == top]
+    out = ranked[0].dtype
+    for s in ranked[1:]:
+        joined = promote_dtypes(out, s.dtype)
+        if joined is None:
+            raise DTypeError(
+                op, "these dtypes have no common one", got=", ".join(map(repr, specs)),
+                remedy="Convert one side with .to(dtype).",
+            )  # fmt: skip
+        out = joined
+    return out
+
+
+def merged(op: str, contexts: list[Context]) -> Context:
+    """Return the context in which tensors of these contexts meet."""
+    first = contexts[0]
+    out = first
+    for c in contexts[1:]:
+        if c is out:
+            continue
+        if c.resource is not out.resource:
+            raise DeviceError(
+                op, "all tensors must be on one device", got=f"{out.device} and {c.device}",
+                remedy="Move one with .to_device(device).",
+            )  # fmt: skip
+        out = out.join(op, c)
+    return out
+
+
+def rewrap(x: TensorBase, context: Context) -> TensorBase:
+    """Return the same tensor seen from another context of its resource."""
+    t = object.__new__(TENSOR_CLASS.cls)
+    t.b = context
+    t.v = x.v
+    t.node = x.node
+    return t
+
+
+def slow_path(owner: Context, entry: Entry) -> Callable[..., Any]:
+    """Return the function that mends the arguments of a call and calls again."""
+    count = len(entry.inputs)
+    base = owner.base
+
+    def slow(*args: Any) -> Any:
+        inputs = list(args[:count])
+        tensors: list[TensorBase] = []
+        for i, x in zip(entry.inputs, inputs, strict=True):
+            if i.many:
+                _check_list(entry, i.name, x)
+                tensors += x
+            elif isinstance(x, TensorBase):
+                tensors.append(x)
+            elif x is None and i.optional:
+                continue
+            elif not i.scalar or plain_scalar(x) is None:
+                raise DTypeError(
+                    entry.name, f"{i.name} must be a tensor{' or a number' if i.scalar else ''}",
+                    got=f"{type(x).__name__}", remedy="Make one with burn.tensor(...).",
+                )  # fmt: skip
+        if not tensors:
+            raise DTypeError(entry.name, "needs at least one tensor", got="numbers only")
+        ctx = merged(entry.name, [t.b for t in tensors])
+        changed = any(
+            (t.b is not ctx) or t.__class__ is not TENSOR_CLASS.cls for t in tensors
+        )
+        if changed:
+            inputs = [_each(x, lambda t: t if t.b is ctx and t.__class__ is TENSOR_CLASS.cls else rewrap(t, ctx)) for x in inputs]
+        target = owner if ctx is base else ctx
+        inputs, cast = _promote(entry, target, inputs)
+        if not changed and not cast:
+            # Nothing to mend here, so the straight path must accept it or say why not.
+            raise _refusal(entry, target, inputs, args[count:])
+        return getattr(target, entry.name)(*inputs, *args[count:])
+
+    return slow
+
+
+def _check_list(entry: Entry, name: str, x: Any) -> None:
+    if not isinstance(x, (list, tuple)) or not all(isinstance(t, TensorBase) for t in x):
+        raise DTypeError(entry.name, f"{name} must be a list of tensors", got=type(x).__name__)
+
+
+def _each(x: Any, fn: Callable[[TensorBase], TensorBase]) -> Any:
+    if isinstance(x, TensorBase):
+        return fn(x)
+    return [fn(t) for t in x] if isinstance(x, (list, tuple)) else x
+
+
+def _promote(entry: Entry, ctx: Context, inputs: list[Any]) -> tuple[list[Any], bool]:
+    specs: list[Spec] = []
+    numbers: list[bool | int | float] = []
+    for i, x in zip(entry.inputs, inputs, strict=True):
+        if not i.promoted or x is None:
+            continue
+        if i.many:
+            specs += [Spec(t.shape, t.dtype) for t in x]
+        elif isinstance(x, TensorBase):
+            specs.append(Spec(x.shape, x.dtype))
+        else:
+            number = plain_scalar(x)
+            if number is not None:
+                numbers.append(number)
+    if not specs:
+        lead = entry.inputs[0] if entry.inputs else None
+        if lead is None or inputs[0] is None or lead.many:
+            return inputs, False
+        if numbers:  # only scalars among the promoted, e.g. where(cond, 1, 0)
+            target = _scalars_dtype(numbers, ctx)
+            specs = [Spec((), target)]
+        elif entry.lift and not inputs[0].dtype.is_float:
+            return [ctx.cast(inputs[0], ctx.default_float), *inputs[1:]], True
+        else:
+            return inputs, False
+    target = common_dtype(entry.name, specs)
+    for number in numbers:
+        weak = weak_dtype(number, target, ctx.default_float)
+        target = weak if promote_dtypes(target, weak) is weak else target
+    if entry.lift and not target.is_float and not target.is_quantized:
+        target = ctx.default_float
+    cast = False
+    out = []
+    for i, x in zip(entry.inputs, inputs, strict=True):
+        if i.promoted and x is not None:
+            if not isinstance(x, (TensorBase, list, tuple)):
+                x = ctx.scalar(plain_scalar(x), target)
+                cast = True
+            elif any(t.dtype is not target for t in (x if i.many else (x,))):
+                x = _each(x, lambda t: t if t.dtype is target else ctx.cast(t, target))
+                cast = True
+        out.append(x)
+    return out, cast
+
+
+def _scalars_dtype(numbers: list[bool | int | float], ctx: Context) -> DType:
+    if any(isinstance(n, float) for n in numbers):
+        return ctx.default_float
+    return bool_ if all(isinstance(n, bool) for n in numbers) else ctx.default_int
+
+
+def _spec(x: Any) -> Any:
+    if isinstance(x, TensorBase):
+        return Spec(x.shape, x.dtype)
+    return tuple(_spec(t) for t in x) if isinstance(x, (list, tuple)) else x
+
+
+def _refusal(entry: Entry, ctx: Context, inputs: list[Any], attrs: tuple[Any, ...]) -> BaseException:
+    shaped = [a for a, d in zip(attrs, entry.attrs, strict=True) if d.kind != "scalar"]
+    try:
+        entry.infer(*(_spec(x) for x in inputs), *shaped)
+    except BurnError as error:
+        return error.with_traceback(None)
+    return ExecutionError(entry.name, "the call was refused although its rule accepts it", got=inputs)
+
+
+def explainer(owner: Context, entry: Entry) -> Callable[..., BaseException]:
+    """Return the function that turns what a kernel raised into a typed error."""
+    count = len(entry.inputs)
+
+    def explain(cause: Exception, *args: Any) -> BaseException:
+        if isinstance(cause, BurnError):
+            return cause.with_traceback(None)
+        shaped = [a for a, d in zip(args[count:], entry.attrs, strict=True) if d.kind != "scalar"]
+        inputs = [_spec(x) for x in args[:count]]
+        lead = next((x for x in inputs if isinstance(x, Spec)), None)
+        if lead is not None:  # a scalar in the second place stands for a rank-0 tensor
+            inputs = [
+                Spec((), lead.dtype) if i.scalar and plain_scalar(x) is not None else x
+                for i, x in zip(entry.inputs, inputs, strict=True)
+            ]
+        try:
+            entry.infer(*inputs, *shaped)
+        except BurnError as error:
+            return error.with_traceback(None)
+        except Exception as error:
+            cause = error
+        error = ExecutionError(entry.name, "the kernel failed", got=f"{type(cause).__name__}: {cause}")
+        error.__cause__ = cause
+        return error
+
+    return explain
