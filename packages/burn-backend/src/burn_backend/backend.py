@@ -78,11 +78,13 @@ class Backend:
         native: DType to payload dtype; a missing one is unsupported.
         runner: object with a per-thread attribute `run(kernel, *args)`, or None.
         ready: the class of finished payloads; anything else goes through `wrap`.
+        keeps_scalars: payloads of Python scalars may be kept and used again.
     """
 
     name: str = ""
     runner: Any = None
     ready: Any = None
+    keeps_scalars = True
 
     def __init__(self, table: Mapping[str, Kernel], native: Mapping[DType, Any]) -> None:
         self.table = table
@@ -136,6 +138,13 @@ class Backend:
     def supports_dtype(self, dtype: DType) -> bool:
         """Return whether tensors of the dtype can be made and computed with."""
         return dtype in self.native
+
+    def rebinding(self, obj: Any) -> None:
+        """Hear that a tensor object is about to get another payload (lazy backends note it)."""
+
+    def owned(self, holder: Any) -> bool:
+        """Return whether `holder.buf` is memory that only this holder can see."""
+        return False
 
     # ---- what the framework reads ---------------------------------------------------------
 

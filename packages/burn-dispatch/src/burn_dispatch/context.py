@@ -158,16 +158,24 @@ class Context:
     def scalar_payload(self, key: Any, value: Any) -> Any:
         """Return the payload of a Python scalar that meets a tensor of payload dtype `key`;
         None when promotion must decide."""
+        kind = value.__class__
         try:
-            return self.resource.scalars[key, value, value.__class__]
-        except (KeyError, TypeError):
-            pass
+            found = self.resource.scalars.get((key, value, kind))
+        except TypeError:  # unhashable, so no scalar at all
+            return None
+        if found is not None:
+            return found
+        dtype = self.resource.weak.get((key, kind))
+        if dtype is not None:
+            return self.resource.scalar_payload(key, value, value, dtype)
         number = plain_scalar(value)
         if number is None:
             return None
         dtype = self.dtypes[key]
         if dtype.is_quantized or weak_dtype(number, dtype, self.default_float) is not dtype:
             return None
+        if kind is number.__class__:
+            self.resource.weak[key, kind] = dtype
         return self.resource.scalar_payload(key, value, number, dtype)
 
     def tensor_from_numpy(self, array: Any, copy: bool = True) -> TensorBase:

@@ -36,6 +36,7 @@ class Resource:
         default_float: dtype of Python floats; `default_int` of Python ints.
         used: an operation or tensor was made, so defaults are fixed.
         scalars: payloads of Python scalars seen before.
+        weak: (payload dtype, class of a scalar) that meet without promotion.
     """
 
     def __init__(self, name: str, chain: str, backend: Backend, index: int) -> None:
@@ -48,6 +49,7 @@ class Resource:
         self.used = False
         self.configured = False
         self.scalars: dict[Any, Any] = {}
+        self.weak: dict[Any, DType] = {}
         self.contexts: dict[Any, Context] = {}
         self._lock = threading.Lock()
         self._streams = _Stream()
@@ -78,7 +80,7 @@ class Resource:
         self.used = True
         payload = self.backend.scalar(number, dtype)
         # -0.0 equals 0.0 as a key, so zeros are made anew.
-        if getattr(self.backend, "keeps_scalars", True) and number != 0:
+        if self.backend.keeps_scalars and number != 0:
             if len(self.scalars) > 1024:
                 self.scalars.clear()
             self.scalars[key, value, value.__class__] = payload

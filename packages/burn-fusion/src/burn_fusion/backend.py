@@ -1,0 +1,221 @@
+"""FusionBackend: any backend behind a recorder; its payloads are values."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from burn_backend import Again, Backend, Fragments, Memo, infer_key, specs_of
+from burn_backend.backend import check_accepts
+from burn_fusion.recorder import CAP, SOFT, Recorder
+from burn_fusion.segment import Segment, Value
+from burn_ir import CATALOG, Entry, Spec
+from burn_std import PLAIN, DType
+
+_CUT_BEFORE = ("contract", "opaque", "effect")
+
+
+class FusionBackend(Backend):
+    """Records operations and runs them as plans on the inner backend."""
+
+    keeps_scalars = False
+
+    def __init__(self, inner: Backend) -> None:
+        self.name = f"fusion<{inner.name}>"
+        self.inner = inner
+        super().__init__(inner.table, {d: d for d in PLAIN if inner.supports_dtype(d)})
+        self.recorder = Recorder(inner)
+
+    # ---- host ---------------------------------------------------------------------------------
+
+    def _value(self, buf: Any) -> Value:
+        v = object.__new__(Value)
+        v.shape = tuple(buf.shape)
+        v.dtype = self.inner.dtypes[buf.dtype]
+        v.seg = v.op = None
+        v.slot = -1
+        v.buf = buf
+        return v
+
+    def from_numpy(self, array: Any, copy: bool) -> Value:
+        return self._value(self.inner.from_numpy(array, copy))
+
+    def to_numpy(self, payload: Value) -> Any:
+        return self.inner.to_numpy(self.recorder.buffer(payload))
+
+    def scalar(self, value: Any, dtype: DType) -> Value:
+        """Record a rank-0 `full`: the value is run-time, so it never rebuilds a plan."""
+        tls = self.recorder.tls
+        while True:
+            h = tls.h
+            seg = h.seg
+            vals = seg.vals
+            r = object.__new__(Value)
+            r.shape = ()
+            r.dtype = dtype
+            r.seg = seg
+            r.op = (_FULL, dtype, ())
+            r.slot = len(vals)
+            seg.rt[len(vals)] = ((), value)
+            vals.append(r)
+            if h.seg is seg:
+                return r
+
+    def sync(self) -> None:
+        self.recorder.flush_all()
+        self.inner.sync()
+
+    def flush(self) -> None:
+        self.recorder.flush_open()
+
+    def memory_cleanup(self) -> None:
+        self.recorder.flush_open()
+        self.inner.memory_cleanup()
+
+    def memory_report(self) -> dict[str, int]:
+        return self.inner.memory_report()
+
+    def supports_dtype(self, dtype: DType) -> bool:
+        return self.inner.supports_dtype(dtype)
+
+    def rebinding(self, obj: Any) -> None:
+        """Note that an object is about to get a recorded value; undone if that one fails."""
+        self.recorder.tls.h.seg.rebinds.append((obj, obj.v))
+
+    def report(self) -> dict[str, int]:
+        """Return counts: plans made, flushes, operations waiting in this thread."""
+        r = self.recorder
+        return {"plans": r.plans_made, "flushes": r.flushes, "waiting": len(r.tls.h.seg.vals)}
+
+    # ---- fragments ----------------------------------------------------------------------------
+
+    def _rule(self, entry: Entry, key: tuple[Any, ...]) -> Any:
+        specs = specs_of(entry, key, self.dtypes)
+        lead = next((k for k, i in enumerate(entry.inputs) if i.promoted), 0)
+        if entry.inputs:
+            first = specs[lead][0] if entry.inputs[lead].many else specs[lead]
+            if entry.lift and not first.dtype.is_float:
+                raise Again
+            check_accepts(entry, first.dtype, self.dtypes)
+        out = entry.infer(*specs)
+        if isinstance(out, Spec):
+            return out.shape, out.dtype
+        return [(s.shape, s.dtype) for s in out]
+
+    def _out_dtype(self, entry: Entry) -> Memo:
+        """Return the look-up from input to output dtype of a map."""
+
+        def make(d: DType) -> DType:
+            if entry.lift and not d.is_float:
+                raise Again
+            check_accepts(entry, d, self.dtypes)
+            static = [None] * sum(a.kind != "scalar" for a in entry.attrs)
+            out: Spec = entry.infer(*[Spec((), d) for _ in entry.inputs], *static)
+            return out.dtype
+
+        return Memo(make)
+
+    def fragments(self, entry: Entry) -> Fragments:
+        if entry.klass == "dynamic":
+            return self._dynamic(entry)
+        recorder = self.recorder
+        constants: dict[str, Any] = {
+            "TLS": recorder.tls, "CUT": recorder.cut, "EXT": recorder.external, "VALUE": Value,
+            "NEWV": object.__new__, "CODE": entry.code, "CAP": CAP,
+        }  # fmt: skip
+        lines = self._shape_lines(entry, constants)
+        body = ["h = TLS.h; seg = h.seg; vals = seg.vals; k = len(vals)"]
+        if entry.klass in _CUT_BEFORE:
+            constants["CONTENT"] = recorder.content_cut
+            body.append(f"if k >= {SOFT} and (k >= CAP or CONTENT(vals)): CUT(h); continue")
+        else:
+            body.append("if k >= CAP: CUT(h); continue")
+        code = ["CODE"]
+        for i in entry.inputs:
+            v = f"{i.name}_v"
+            if i.many:
+                constants["TUPLE"] = tuple
+                code.append(f"TUPLE([e.slot if e.seg is seg else EXT(seg, e) for e in {v}])")
+            elif i.optional:
+                code.append(f"(None if {v} is None else {v}.slot if {v}.seg is seg else EXT(seg, {v}))")
+            else:
+                code.append(f"{v}.slot if {v}.seg is seg else EXT(seg, {v})")
+        code += [a.name for a in entry.attrs if a.kind == "static"]
+        runtime = [a.name for a in entry.attrs if a.kind != "static"]
+        classed = any(a.kind == "extent" for a in entry.attrs) or entry.klass in ("opaque", "contract")
+        if classed:
+            constants["CLASSES"] = recorder.classes
+        if entry.multi:
+            body += self._many(code, classed)
+        else:
+            if classed:
+                code.append("CLASSES[sh]")
+            body.append(f"c = ({', '.join(code)},)")
+            # A new segment may be open now if an external's own segment had to run.
+            body.append("r = NEWV(VALUE); r.shape = sh; r.dtype = od; r.seg = seg; r.op = c; r.slot = k")
+            if runtime:
+                body.append(f"seg.rt[k] = ({', '.join(runtime)},)")
+            body.append("vals.append(r)")
+        if entry.multi and runtime:
+            body.insert(-1, f"seg.rt[k] = ({', '.join(runtime)},)")
+        body.append("if h.seg is seg: break")
+        lines += ["while True:", *(f"    {b}" for b in body)]
+        return Fragments(lines, constants)
+
+    def _shape_lines(self, entry: Entry, constants: dict[str, Any]) -> list[str]:
+        plain = all(not (i.many or i.optional) for i in entry.inputs)
+        if entry.klass == "map" and plain and len(entry.inputs) in (1, 2) and not entry.multi:
+            shaped = [a for a in entry.attrs if a.kind != "scalar"]
+            if not shaped and (len(entry.inputs) == 1 or all(i.promoted for i in entry.inputs)):
+                constants["OUT"] = self._out_dtype(entry)
+                x = entry.inputs[0].name
+                lines = [f"sh = {x}_v.shape"]
+                if len(entry.inputs) == 2:
+                    from burn_ir.rules.basic import broadcast_shapes
+
+                    constants["BCAST"] = Memo(lambda key: broadcast_shapes(entry.name, *key))
+                    y = entry.inputs[1].name
+                    lines.append(f"if sh is not {y}_v.shape: sh = BCAST[sh, {y}_v.shape]")
+                return [*lines, "od = OUT[d]"]
+        constants["INFER"] = self.infer(entry)
+        constants["TUPLE"] = tuple
+        target = "specs" if entry.multi else "sh, od"
+        return [f"{target} = INFER[{infer_key(entry)}]"]
+
+    def _many(self, code: list[str], classed: bool) -> list[str]:
+        if classed:
+            code = [*code, "TUPLE([CLASSES[s] for s, _ in specs])"]
+        return [
+            f"c = ({', '.join(code)},)",
+            "r = []",
+            "for sh, od in specs:",
+            "    o = NEWV(VALUE); o.shape = sh; o.dtype = od; o.seg = seg; o.slot = k + r.__len__()",
+            "    o.op = (-1, r.__len__()) if r else c; r.append(o)",
+            "vals.extend(r)",
+        ]
+
+    def _dynamic(self, entry: Entry) -> Fragments:
+        """Return fragments of an operation whose size depends on data: it flushes and runs."""
+        kernels = self.inner.kernels(entry)
+        buffer = self.recorder.buffer
+        inner = self.inner
+
+        def run(*args: Any) -> Any:
+            n = len(entry.inputs)
+            payloads = [None if a is None else buffer(a) for a in args[:n]]
+            kernel = kernels[payloads[0].dtype]
+            call = (kernel, *payloads, *args[n:])
+            out = kernel(*call[1:]) if inner.runner is None else inner.runner.run(*call)
+            if entry.multi:
+                return [self._value(self.recorder._ready(o)) for o in out]
+            return self._value(self.recorder._ready(out))
+
+        args = [f"{i.name}_v" for i in entry.inputs] + [a.name for a in entry.attrs]
+        return Fragments([f"r = DYNAMIC({', '.join(args)})"], {"DYNAMIC": run})
+
+
+_FULL = CATALOG["full"].code
+
+
+def open_segment(backend: FusionBackend) -> Segment:
+    """Return this thread's open segment, for tests and reports."""
+    return backend.recorder.tls.h.seg

@@ -1,0 +1,200 @@
+"""Plans: a program turned into one straight-line function over the inner backend's kernels.
+
+A plan is symbolic in extents and scalars. Temporaries are dropped at their last use, and a map may
+write its result over an operand that dies there.
+"""
+
+from __future__ import annotations
+
+import linecache
+from collections.abc import Callable
+from typing import Any
+
+from burn_backend import Backend
+from burn_fusion.segment import Value, axis_classes
+from burn_ir import CATALOG, Entry
+
+
+class Step:
+    """One operation of a program with what its execution needs.
+
+    Attributes:
+        entry: the operation.
+        slot: slot of its first output; `outputs` how many follow from there.
+        inputs: slot, None or tuple of slots per input.
+        static: static attributes.
+        kernel: the inner backend's function.
+    """
+
+    __slots__ = ("entry", "inputs", "kernel", "outputs", "slot", "static")
+
+    def __init__(self, entry: Entry, slot: int, inputs: list[Any], static: tuple[Any, ...]) -> None:
+        self.entry = entry
+        self.slot = slot
+        self.inputs = inputs
+        self.static = static
+        self.outputs = 1
+        self.kernel: Any = None
+
+    def reads(self) -> list[int]:
+        """Return the slots that it reads."""
+        out: list[int] = []
+        for i in self.inputs:
+            out += [] if i is None else i if isinstance(i, tuple) else [i]
+        return out
+
+
+def decode(codes: list[Any]) -> list[Step]:
+    """Return the steps of a program's codes."""
+    steps: list[Step] = []
+    for slot, code in enumerate(codes):
+        if code[0] == -1:
+            steps[-1].outputs += 1
+            continue
+        entry = CATALOG.by_code[code[0]]
+        n = len(entry.inputs)
+        static = sum(a.kind == "static" for a in entry.attrs)
+        steps.append(Step(entry, slot, list(code[1 : 1 + n]), tuple(code[1 + n : 1 + n + static])))
+    return steps
+
+
+def bind_kernels(steps: list[Step], inner: Backend, dtype_of: Callable[[int], Any]) -> None:
+    """Look up each step's kernel for the dtype of its promoted (or first) input."""
+    for step in steps:
+        lead = next((k for k, i in enumerate(step.entry.inputs) if i.promoted), 0)
+        key = None
+        if step.inputs:
+            slot = step.inputs[lead]
+            key = inner.native[dtype_of(slot[0] if isinstance(slot, tuple) else slot)]
+        if step.entry.name == "full" and not step.static[0].is_quantized:
+            step.kernel = _full(inner, step.static[0])
+        else:
+            step.kernel = inner.kernels(step.entry)[key]
+
+
+def _full(inner: Backend, dtype: Any) -> Callable[..., Any]:
+    general = inner.kernels(CATALOG["full"])[None]
+    scalar = inner.scalar
+
+    def full(dt: Any, shape: tuple[int, ...], value: Any) -> Any:
+        return general(dt, shape, value) if shape else scalar(value, dtype)
+
+    return full
+
+
+class Plan:
+    """A program ready to run.
+
+    Attributes:
+        live: slots that are returned.
+        donate: external slots whose memory may be overwritten.
+        run: `(external payloads, run-time tuples by slot) -> payloads of live`.
+        source: its generated text.
+        steps: what the interpreter walks.
+        runs: how often it ran.
+    """
+
+    __slots__ = ("donate", "live", "run", "runs", "source", "steps")
+
+    def __init__(self, vals: list[Value], ext: list[Value], live: tuple[int, ...], donate: frozenset[int], inner: Backend) -> None:
+        self.live = live
+        self.donate = donate
+        self.steps = decode([v.op for v in vals])
+        bind_kernels(self.steps, inner, lambda s: (vals[s] if s >= 0 else ext[-1 - s]).dtype)
+        self.source, constants = _source(self, vals, ext, inner)
+        self.runs = 0
+        filename = f"<burn plan of {len(self.steps)} operations at {id(self):x}>"
+        linecache.cache[filename] = (len(self.source), None, self.source.splitlines(True), filename)
+        exec(compile(self.source, filename, "exec"), constants)  # noqa: S102 - made just above
+        self.run: Callable[[list[Any], dict[int, tuple[Any, ...]]], tuple[Any, ...]] = constants["plan"]
+
+
+def _name(slot: int | None) -> str:
+    if slot is None:
+        return "None"
+    return f"v{slot}" if slot >= 0 else f"e{-1 - slot}"
+
+
+def can_fail(entry: Entry) -> bool:
+    """Return whether the operation may refuse its data at run time."""
+    return entry.klass not in ("map", "view", "reduce", "contract", "random") and "step" not in entry.name
+
+
+def is_into(kernel: Any) -> bool:
+    """Return whether a kernel takes its output array as one more argument."""
+    return hasattr(kernel, "nin") and getattr(kernel, "nout", 0) == 1
+
+
+class _Donor:
+    """Decides which operand a step may write over."""
+
+    def __init__(self, plan: Plan, vals: list[Value], ext: list[Value]) -> None:
+        self.vals = vals
+        self.ext = ext
+        self.last: dict[int, int] = {}
+        self.fresh: set[int] = set(plan.donate)
+        for k, step in enumerate(plan.steps):
+            for slot in step.reads():
+                self.last[slot] = k
+        live = set(plan.live)
+        for step in plan.steps:
+            if is_into(step.kernel):
+                if step.slot not in live:
+                    self.fresh.add(step.slot)
+            else:
+                # It may hand on or alias what it reads, so nothing it reads is overwritten.
+                self.fresh.difference_update(step.reads())
+        self.blocked = {s for step in plan.steps if not is_into(step.kernel) for s in step.reads()}
+
+    def pick(self, k: int, step: Step) -> int | None:
+        out = self.vals[step.slot]
+        reads = step.reads()
+        if not is_into(step.kernel) or step.kernel.nin != len(reads):
+            return None
+        for slot in reads:
+            value = self.vals[slot] if slot >= 0 else self.ext[-1 - slot]
+            if (
+                slot in self.fresh
+                and slot not in self.blocked
+                and self.last[slot] == k
+                and value.dtype is out.dtype
+                and axis_classes(value.shape) == axis_classes(out.shape)
+            ):
+                return slot
+        return None
+
+
+def _source(plan: Plan, vals: list[Value], ext: list[Value], inner: Backend) -> tuple[str, dict[str, Any]]:
+    constants: dict[str, Any] = {"READY": inner.ready, "WRAP": inner.wrap}
+    donor = _Donor(plan, vals, ext)
+    live = set(plan.live)
+    lines = ["def plan(E, R):"]
+    if ext:
+        lines.append(f"    {', '.join(f'e{k}' for k in range(len(ext)))}, = E")
+    for k, step in enumerate(plan.steps):
+        constants[f"k{k}"] = step.kernel
+        args = [f"[{', '.join(map(_name, i))}]" if isinstance(i, tuple) else _name(i) for i in step.inputs]
+        for j, a in enumerate(step.static):
+            constants[f"a{k}_{j}"] = a
+            args.append(f"a{k}_{j}")
+        runtime = sum(a.kind != "static" for a in step.entry.attrs)
+        args += [f"R[{step.slot}][{j}]" for j in range(runtime)]
+        over = donor.pick(k, step)
+        if over is not None:
+            args.append(_name(over))
+        outs = [_name(step.slot + j) for j in range(step.outputs)]
+        if step.entry.multi:
+            lines.append(f"    {', '.join(outs)}, = k{k}({', '.join(args)})")
+        else:
+            lines.append(f"    {outs[0]} = k{k}({', '.join(args)})")
+        if inner.ready is not None:
+            for j in range(step.outputs):
+                if not vals[step.slot + j].shape:
+                    o = outs[j]
+                    lines.append(f"    if {o}.__class__ is not READY: {o} = WRAP({o})")
+        dead = [s for s in dict.fromkeys(step.reads()) if donor.last[s] == k and s not in live]
+        dead += [s for s in range(step.slot, step.slot + step.outputs) if s not in donor.last and s not in live]
+        if dead:
+            lines.append(f"    del {', '.join(map(_name, dead))}")
+    lines.append(f"    return ({''.join(_name(s) + ', ' for s in plan.live)})")
+    return "\n".join(lines) + "\n", constants

@@ -1,0 +1,114 @@
+"""What is recorded: values, and the segment of one thread that collects them.
+
+A value made in the open segment carries its code, `(operation, input slots..., static attributes...,
+axis classes)`; the tuple of codes is the program and with it the key of the plan. Whatever changes
+from run to run (extents, scalars) stands apart, by slot.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from sys import getrefcount
+from typing import Any
+
+from burn_std import BurnError, DType
+
+
+class Value:
+    """A tensor under recording.
+
+    Attributes:
+        shape: extents, known at once.
+        dtype: element type.
+        seg: the segment that will compute it; None once materialised.
+        slot: position in that segment.
+        op: its code; `(-1, k)` for further outputs of one operation.
+        buf: the inner backend's payload once materialised, or a `Poison`.
+    """
+
+    __slots__ = ("buf", "dtype", "op", "seg", "shape", "slot")
+
+    shape: tuple[int, ...]
+    dtype: DType
+    seg: Segment | None
+    slot: int
+    op: Any
+    buf: Any
+
+
+class Poison:
+    """Stands where a value would be whose computation failed."""
+
+    __slots__ = ("error",)
+
+    def __init__(self, error: BurnError) -> None:
+        self.error = error
+
+
+class Segment:
+    """Operations recorded and not yet run, of one thread.
+
+    Attributes:
+        vals: values by slot.
+        ext: values from outside, slot -1 - k for the k-th.
+        ext_slots: their slots by identity; on the value itself they went wrong with two threads.
+        rt: run-time extents and scalars by slot.
+        rebinds: (object, old payload) noted before an object was given a recorded value.
+        lock: held while it runs; a second reader waits here.
+        done: it ran, well or badly.
+    """
+
+    __slots__ = ("__weakref__", "done", "ext", "ext_slots", "lock", "rebinds", "rt", "vals")
+
+    def __init__(self) -> None:
+        self.vals: list[Value] = []
+        self.ext: list[Value] = []
+        self.ext_slots: dict[int, int] = {}
+        self.rt: dict[int, tuple[Any, ...]] = {}
+        self.rebinds: list[tuple[Any, Any]] = []
+        self.lock = threading.RLock()
+        self.done = False
+
+
+class Holder:
+    """Where a thread's open segment hangs; swapping `seg` seals it."""
+
+    __slots__ = ("__weakref__", "seg")
+
+    def __init__(self) -> None:
+        self.seg = Segment()
+
+
+class Local(threading.local):
+    """The holder of the current thread, for one resource."""
+
+    def __init__(self, register: Callable[[Holder], None]) -> None:
+        self.h = Holder()
+        register(self.h)
+
+
+def _calibrate() -> int | None:
+    """Return the reference count of a value that only its list holds; None when this
+    interpreter's counts cannot be trusted, and then everything counts as live."""
+    vals = [object.__new__(Value), object.__new__(Value)]
+    kept = vals[1]
+    counts = list(map(getrefcount, vals))
+    good = counts[1] == counts[0] + 1 and kept is vals[1]
+    return counts[0] if good else None
+
+
+BASE = _calibrate()
+
+
+def live_slots(vals: list[Value]) -> tuple[int, ...]:
+    """Return the slots of the values that something outside their list still holds."""
+    if BASE is None:
+        return tuple(range(len(vals)))
+    base = BASE
+    return tuple([i for i, c in enumerate(map(getrefcount, vals)) if c > base])
+
+
+def axis_classes(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Return 0, 1 or 2 (many) per axis: all that a program knows of extents."""
+    return tuple([n if n < 2 else 2 for n in shape])
