@@ -1,0 +1,123 @@
+"""The table of backward rules: `@rule` fills it, the tape reads it.
+
+A rule turns the cotangents of an entry's outputs into those of its inputs with catalogue operations
+only, so a backward pass can itself be recorded, differentiated, fused and replayed. The contract is
+in docs/design-notes.md, "Backward rules".
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, Protocol, TypeAlias, TypeVar
+
+from burn_std import AutodiffError, DType
+from burn_std.dtypes import float32
+
+# What a rule handles: a TensorBase (a Python scalar of the call is one of rank 0), None for an
+# absent optional, a list of them for a list input.
+Tensor: TypeAlias = Any
+Grads: TypeAlias = Any
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class Call(Protocol):
+    """What a rule knows of the call that it differentiates.
+
+    Attributes:
+        ops: context on which the rule calls catalogue operations.
+        need: per input of the entry, whether its gradient is wanted (a tuple for a list input).
+        shapes: per input its shape, None for an absent one (a tuple for a list input).
+        dtypes: per input its dtype, likewise.
+        attrs: all attributes in declared order.
+        create_graph: the backward is being recorded to be differentiated again.
+    """
+
+    ops: Any
+    need: tuple[Any, ...]
+    shapes: tuple[Any, ...]
+    dtypes: tuple[Any, ...]
+    attrs: tuple[Any, ...]
+    create_graph: bool
+
+
+class Rule:
+    """The backward of one entry.
+
+    Attributes:
+        name: entry of the catalogue.
+        fn: `(call, g, *saved)` to one gradient per input, a bare one if there is one input.
+        saves: names of the inputs and outputs that the rule reads, in the order of its parameters.
+    """
+
+    __slots__ = ("fn", "name", "saves")
+
+    def __init__(self, name: str, fn: Callable[..., Grads], saves: tuple[str, ...]) -> None:
+        self.name = name
+        self.fn = fn
+        self.saves = saves
+
+    def __repr__(self) -> str:
+        return f"<rule {self.name}({', '.join(self.saves)})>"
+
+
+RULES: dict[str, Rule] = {}
+
+
+def rule(name: str, saves: str = "") -> Callable[[F], F]:
+    """Register the decorated function as the backward of an entry.
+
+    Args:
+        name: entry of the catalogue.
+        saves: names of inputs and outputs whose tensors the rule reads.
+
+    Raises:
+        AutodiffError: the entry has a rule already, or the parameters do not fit `saves`.
+    """
+    names = tuple(saves.split())
+
+    def register(fn: F) -> F:
+        takes = len(inspect.signature(fn).parameters)
+        if name in RULES or takes != 2 + len(names):
+            raise AutodiffError(
+                name, "one rule per entry, with the parameters (c, g, *saves)",
+                got=f"{takes} parameters for saves {names}{', twice' if name in RULES else ''}",
+            )  # fmt: skip
+        RULES[name] = Rule(name, fn, names)
+        return fn
+
+    return register
+
+
+def wide(fn: F) -> F:
+    """Make a rule compute in float32 where the entry's first input is float16 or bfloat16.
+
+    For rules of several steps: half precision would round after each of them, while the contract
+    rounds once. Every gradient comes back in its input's dtype, whatever the rule made.
+    """
+
+    @wraps(fn)
+    def run(c: Call, g: Tensor, *saved: Tensor) -> Grads:
+        cast = c.ops.cast
+
+        def widen(t: Tensor) -> Tensor:
+            return cast(t, float32) if _is_half(t) else t
+
+        if c.dtypes[0].bits == 16:
+            g = tuple(map(widen, g)) if isinstance(g, tuple) else widen(g)
+            saved = tuple(map(widen, saved))
+        grads = fn(c, g, *saved)
+        if not isinstance(grads, tuple):
+            return _fit(cast, grads, c.dtypes[0])
+        return tuple(_fit(cast, d, t) for d, t in zip(grads, c.dtypes, strict=True))
+
+    return run  # type: ignore[return-value] # the wrapper takes what fn takes
+
+
+def _is_half(t: Tensor) -> bool:
+    return t is not None and t.dtype.is_float and t.dtype.bits == 16
+
+
+def _fit(cast: Callable[..., Tensor], grad: Tensor, dtype: DType) -> Tensor:
+    return grad if grad is None or grad.dtype is dtype else cast(grad, dtype)
