@@ -36,7 +36,8 @@ ATTRS: dict[str, tuple[tuple[object, ...], ...]] = {
 UNARY = [
     e.name
     for e in CATALOG
-    if e.klass == "map" and len(e.inputs) == 1 and e.expr is not None and e.name != "cast"
+    if e.klass == "map" and len(e.inputs) == 1 and e.expr is not None
+    and e.name not in ("cast", "tril", "triu")
     and e.inputs[0].name == "x"
 ]  # fmt: skip
 
