@@ -22,10 +22,9 @@ attributes, positionally in this order; the shape rule alone does not get the sc
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from difflib import get_close_matches
 from typing import Any, Literal
 
-from burn_std import DType, GraphError
+from burn_std import DType, GraphError, load_object, nearest
 
 Klass = Literal[
     "map", "reduce", "contract", "view", "index", "random", "dynamic", "opaque", "effect"
@@ -115,14 +114,15 @@ class Entry:
         differentiable: gradients flow.
         closed: its backward rule can be differentiated again.
         grade: core and optional primitives, or derived.
-        decompose: for derived ones: `(ops, *inputs, *attrs)` written in other operations.
+        decompose: for derived ones: `(ops, *inputs, *attrs)` written in other operations; given
+            as a function, or as `module:function`, which is imported when first asked for.
         expr: for maps: the scalar expression, see `burn_ir.scalar`.
         doc: one line.
         since: first wire version that knows it.
     """
 
     __slots__ = (
-        "accepts", "attrs", "autocast", "closed", "code", "cost", "decompose", "differentiable",
+        "_decompose", "accepts", "attrs", "autocast", "closed", "code", "cost", "differentiable",
         "doc", "edges", "expr", "grade", "infer", "inputs", "klass", "lift", "name", "outputs",
         "since",
     )  # fmt: skip
@@ -144,8 +144,8 @@ class Entry:
         edges: str = "",
         differentiable: bool = True,
         closed: bool = True,
-        grade: Grade = "core",
-        decompose: Callable[..., Any] | None = None,
+        grade: Grade | None = None,
+        decompose: Callable[..., Any] | str | None = None,
         expr: str | None = None,
         since: int = 1,
     ) -> None:
@@ -164,17 +164,30 @@ class Entry:
         self.edges = tuple(edges.split())
         self.differentiable = differentiable
         self.closed = closed
-        self.grade: Grade = grade
-        self.decompose = decompose
+        self.grade: Grade = grade or ("core" if decompose is None else "derived")
+        self._decompose = decompose
         self.expr = expr
         self.since = since
-        order = [("static", "extent", "scalar").index(a.kind) for a in self.attrs]
+        order = [_ORDER[a.kind] for a in self.attrs]
         unknown = [e for e in self.edges if e not in EDGES]
-        if order != sorted(order) or unknown or (grade == "derived") != (decompose is not None):
+        derived = self.grade == "derived"
+        if order != sorted(order) or unknown or derived != (decompose is not None):
             raise GraphError(
-                name, "entry: attributes go static, extents, scalars; edges come from EDGES; "
-                "derived has a decomposition and nothing else has", got=(attrs, edges, grade),
-            )  # fmt: skip
+                name,
+                "entry: attributes go static, extents, scalars; edges come from EDGES; "
+                "derived has a decomposition and nothing else has",
+                got=(attrs, edges, self.grade),
+            )
+        names = [i.name for i in self.inputs] + [a.name for a in self.attrs]
+        if len(set(names)) != len(names):
+            raise GraphError(name, "entry: every input and attribute has its own name", got=names)
+
+    @property
+    def decompose(self) -> Callable[..., Any] | None:
+        """The decomposition, imported on first use; None for primitives."""
+        if isinstance(self._decompose, str):
+            self._decompose = load_object(self._decompose)
+        return self._decompose
 
     @property
     def multi(self) -> bool:
@@ -184,6 +197,8 @@ class Entry:
     def __repr__(self) -> str:
         return f"<op {self.name}>"
 
+
+_ORDER = {"static": 0, "extent": 1, "scalar": 2}
 
 # The closed list of edge semantics; each name is a line of the numerics contract from which
 # burn_testing makes samples.
@@ -222,9 +237,8 @@ class Catalog:
     def __getitem__(self, name: str) -> Entry:
         entry = self._by_name.get(name)
         if entry is None:
-            near = get_close_matches(name, self._by_name, 1)
             raise GraphError(
-                name, "no such operation in the catalogue", remedy=f"Did you mean {near[0]!r}?" if near else None
+                name, "no such operation in the catalogue", remedy=nearest(name, self._by_name)
             )
         return entry
 
@@ -242,10 +256,57 @@ CATALOG = Catalog()
 
 
 def register(entry: Entry) -> Entry:
-    """Add a third party's operation, named `package::name`; see docs/custom-operations."""
+    """Add a third party's operation to the catalogue, at any time.
+
+    Live backends make its functions on first use; it records, fuses around, differentiates,
+    captures and travels like one of this project.
+
+    Args:
+        entry: the operation, named `package::name`; without a decomposition a backend needs a
+            kernel of its own.
+
+    Returns:
+        The entry, with its code.
+
+    Raises:
+        GraphError: the name has no package part, or is taken.
+
+    Example:
+        >>> from burn_ir.rules.basic import broadcast
+        >>> twice = Entry("mypkg::twice", "x~", "", broadcast("mypkg::twice", "any"), "map",
+        ...               "x + x", expr="x + x", decompose=lambda ops, x: ops.add(x, x))
+        >>> register(twice)
+        <op mypkg::twice>
+        >>> CATALOG["mypkg::twice"].grade
+        'derived'
+    """
+    package, mark, name = entry.name.partition("::")
+    if not (mark and package.isidentifier() and name.isidentifier()):
+        raise GraphError(
+            entry.name,
+            "a registered operation is named `package::name`, both being identifiers",
+            got=repr(entry.name),
+        )
     return CATALOG.add(entry)
 
 
-def op(name: str, inputs: str, attrs: str, infer: Callable[..., Any], klass: Klass, doc: str, **more: Any) -> Entry:
-    """Declare an operation of this project."""
+def op(
+    name: str,
+    inputs: str,
+    attrs: str,
+    infer: Callable[..., Any],
+    klass: Klass,
+    doc: str,
+    *,
+    derived: str | None = None,
+    **more: Any,
+) -> Entry:
+    """Declare an operation of this project.
+
+    `derived` names the module of its decomposition, `burn_ir.catalog.decompose_<derived>`, where
+    a function of the operation's name stands (with an underscore after a builtin's name).
+    """
+    if derived:
+        function = name + "_" if name in ("any", "all") else name
+        more["decompose"] = f"burn_ir.catalog.decompose_{derived}:{function}"
     return CATALOG.add(Entry(name, inputs, attrs, infer, klass, doc, **more))

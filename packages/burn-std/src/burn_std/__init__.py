@@ -29,4 +29,9 @@ from burn_std.errors import (
     TrainError as TrainError,
     UnsupportedOpError as UnsupportedOpError,
 )
-from burn_std.plugins import PluginGroup as PluginGroup, PluginInfo as PluginInfo
+from burn_std.plugins import (
+    PluginGroup as PluginGroup,
+    PluginInfo as PluginInfo,
+    load_object as load_object,
+    nearest as nearest,
+)

@@ -83,12 +83,12 @@ class QDType(DType):
     @property
     def qmin(self) -> int:
         """Smallest stored value: -127 or -7 when symmetric, else -128 or -8."""
-        return -(2 ** (self.bits - 1)) + (1 if self.symmetric else 0)
+        return -(1 << (self.bits - 1)) + (1 if self.symmetric else 0)
 
     @property
     def qmax(self) -> int:
         """Largest stored value: 127 or 7."""
-        return int(2 ** (self.bits - 1)) - 1
+        return (1 << (self.bits - 1)) - 1
 
 
 bool_: Final = DType("bool", "bool", "bool", 8)

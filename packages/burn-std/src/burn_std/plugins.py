@@ -6,13 +6,16 @@ is remembered, so that the second use gives the same error at once.
 
 from __future__ import annotations
 
+import importlib
 import threading
-from dataclasses import dataclass
-from difflib import get_close_matches
-from importlib.metadata import EntryPoint, entry_points
-from typing import Any
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
 
 from burn_std.errors import BackendLoadError
+
+# Reading metadata pulls in email, zipfile and more: 20 ms that no import of ours may cost.
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 # What brings the plugins of this project; named in the remedy when one is not installed.
 KNOWN = {
@@ -29,7 +32,30 @@ KNOWN = {
 }  # fmt: skip
 
 
-@dataclass(slots=True)
+def load_object(path: str) -> Any:
+    """Import what `module:attribute` names.
+
+    Example:
+        >>> load_object("math:pi") > 3
+        True
+    """
+    module, _, attribute = path.partition(":")
+    return getattr(importlib.import_module(module), attribute)
+
+
+def nearest(name: str, known: Iterable[str]) -> str | None:
+    """Return the remedy "Did you mean ...?" for a mistyped name, or None when nothing is near.
+
+    Example:
+        >>> nearest("sofmax", ["softmax", "relu"])
+        "Did you mean 'softmax'?"
+    """
+    from difflib import get_close_matches
+
+    near = get_close_matches(name, list(known), 1)
+    return f"Did you mean {near[0]!r}?" if near else None
+
+
 class PluginInfo:
     """What is known of one entry point without importing it.
 
@@ -41,11 +67,25 @@ class PluginInfo:
         status: `not loaded`, `loaded` or `failed: <reason>`.
     """
 
-    name: str
-    distribution: str
-    version: str
-    value: str
-    status: str = "not loaded"
+    __slots__ = ("distribution", "name", "status", "value", "version")
+
+    def __init__(
+        self,
+        name: str,
+        distribution: str,
+        version: str,
+        value: str,
+        status: str = "not loaded",
+    ) -> None:
+        self.name = name
+        self.distribution = distribution
+        self.version = version
+        self.value = value
+        self.status = status
+
+    def __repr__(self) -> str:
+        where = f"{self.distribution} {self.version}, {self.value}"
+        return f"PluginInfo({self.name!r}, {where}, {self.status})"
 
 
 class PluginGroup:
@@ -68,11 +108,16 @@ class PluginGroup:
     def _found(self) -> dict[str, list[EntryPoint]]:
         with self._lock:
             if self._entries is None:
+                from importlib.metadata import entry_points
+
                 found: dict[str, list[EntryPoint]] = {}
+                seen: set[tuple[str, str, str, str]] = set()
                 for entry in entry_points(group=self.group):
-                    known = found.setdefault(entry.name, [])
-                    if not any(_origin(e) == _origin(entry) and e.value == entry.value for e in known):
-                        known.append(entry)
+                    # The same distribution may stand on the path twice.
+                    facts = (entry.name, entry.value, *_origin(entry))
+                    if facts not in seen:
+                        seen.add(facts)
+                        found.setdefault(entry.name, []).append(entry)
                 self._entries = found
             return self._entries
 
@@ -156,14 +201,16 @@ class PluginGroup:
         return plugin
 
     def _missing(self, name: str) -> BackendLoadError:
-        package = KNOWN.get(self.group, {}).get(name)
+        known = KNOWN.get(self.group, {})
         here = ", ".join(self.names()) or "none"
-        if package:
+        if name in known:
+            package = known[name]
             remedy = f"Install {package} of this project: uv sync --package {package}."
         else:
-            near = get_close_matches(name, [*self.names(), *KNOWN.get(self.group, {})], 1)
-            remedy = f"Did you mean {near[0]!r}?" if near else "See `python -m burn backends`."
-        return BackendLoadError(name, f"no plugin of that name in {self.group}", got=f"installed: {here}", remedy=remedy)
+            remedy = nearest(name, [*self.names(), *known]) or "See `python -m burn backends`."
+        return BackendLoadError(
+            name, f"no plugin of that name in {self.group}", got=f"installed: {here}", remedy=remedy
+        )
 
 
 def _origin(entry: EntryPoint) -> tuple[str, str]:

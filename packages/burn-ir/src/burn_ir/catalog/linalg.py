@@ -3,37 +3,38 @@
 from burn_ir.entry import op
 from burn_ir.rules import basic as r, nn
 
+# fmt: off  A table reads better with one entry on as few lines as it needs.
+
 op("matmul", "x^ y^", "", r.matmul, "contract", "matrix product, batched and broadcast",
-   accepts="numeric", cost="compute", autocast="lower", edges="int_wraps empty_zero")  # fmt: skip
+   accepts="numeric", cost="compute", autocast="lower", edges="int_wraps empty_zero")
 op("linear", "x^ weight^ bias?^", "", r.linear, "contract", "x @ weight.T + bias",
-   accepts="numeric", cost="compute", autocast="lower")  # fmt: skip
+   accepts="numeric", cost="compute", autocast="lower", derived="linalg")
 op("cross", "x^ y^", "dim", nn.cross, "opaque", "cross product of 3-vectors along a dim",
-   accepts="numeric")  # fmt: skip
+   accepts="numeric", derived="linalg")
 op("det", "x", "", nn.square_matrix("det", "batch"), "opaque", "determinant", accepts="float",
-   cost="compute", grade="optional")  # fmt: skip
+   cost="compute", grade="optional")
 op("inverse", "x", "", nn.square_matrix("inverse", "same"), "opaque", "matrix inverse",
-   accepts="float", cost="compute", grade="optional")  # fmt: skip
+   accepts="float", cost="compute", derived="linalg")
 op("solve", "a^ b^", "", nn.solve, "opaque", "x with a x = b", accepts="float", cost="compute",
-   grade="optional")  # fmt: skip
+   grade="optional")
 op("triangular_solve", "a^ b^", "upper transpose unit", nn.solve, "opaque",
    "x with a x = b (or a^T x = b) for triangular a", accepts="float", cost="compute",
-   grade="optional")  # fmt: skip
+   grade="optional")
 op("lu", "x", "pivot", nn.lu, "opaque", "x = P L U", accepts="float", cost="compute",
-   outputs="P L U", grade="optional")  # fmt: skip
+   outputs="P L U", grade="optional")
 op("qr", "x", "mode", nn.qr, "opaque", "x = Q R", accepts="float", cost="compute",
-   outputs="Q R", grade="optional")  # fmt: skip
+   outputs="Q R", grade="optional")
 op("svd", "x", "full", nn.svd, "opaque", "x = U diag(S) Vh", accepts="float", cost="compute",
-   outputs="U S Vh", grade="optional")  # fmt: skip
+   outputs="U S Vh", grade="optional")
 op("rfft", "x", "dim norm n#", nn.rfft, "opaque", "real Fourier transform: (real, imag)",
-   accepts="float", lift=True, outputs="real imag", grade="optional", autocast="f32")  # fmt: skip
+   accepts="float", lift=True, outputs="real imag", grade="optional", autocast="f32")
 op("irfft", "real^ imag?^", "dim norm n#", nn.irfft, "opaque",
    "inverse of rfft; imag None is zero", accepts="float", lift=True, grade="optional",
-   autocast="f32")  # fmt: skip
+   autocast="f32")
 op("rfft_backward", "greal gimag", "dim norm n#",
-   lambda gr, gi, dim, norm, n: nn.irfft(gr, gi, dim, norm, n), "opaque", "the adjoint of rfft",
-   accepts="float", grade="optional")  # fmt: skip
+   nn.irfft, "opaque", "the adjoint of rfft",
+   accepts="float", derived="linalg")
 op("irfft_backward", "g", "dim norm bins#",
-   lambda g, dim, norm, bins: (
-       r.Spec(tuple(bins if i == dim else e for i, e in enumerate(g.shape)), g.dtype),) * 2,
+   nn.irfft_backward,
    "opaque", "the adjoint of irfft: (real, imag)", accepts="float", outputs="real imag",
-   grade="optional")  # fmt: skip
+   derived="linalg")

@@ -3,16 +3,18 @@
 from burn_ir.entry import op
 from burn_ir.rules import basic as r
 
+# fmt: off  A table reads better with one entry on as few lines as it needs.
+
 op("uniform", "", "dtype shape# low@ high@ key@", r.created("uniform"), "random",
-   "uniform floats in [low, high) on the dtype's own grid", differentiable=False)  # fmt: skip
+   "uniform floats in [low, high) on the dtype's own grid", differentiable=False)
 op("normal", "", "dtype shape# mean@ std@ key@", r.created("normal"), "random",
-   "normal floats by Box-Muller", differentiable=False)  # fmt: skip
+   "normal floats by Box-Muller", differentiable=False)
 op("randint", "", "dtype shape# low@ high@ key@", r.created("randint"), "random",
-   "integers in [low, high)", differentiable=False)  # fmt: skip
+   "integers in [low, high)", differentiable=False)
 op("randperm", "", "dtype count# key@", r.arange, "random",
-   "a permutation: stable sort of 64-bit keys", differentiable=False, grade="optional")  # fmt: skip
+   "a permutation: stable sort of 64-bit keys", differentiable=False, grade="optional")
 op("bernoulli", "p", "key@", r.unary("bernoulli", "float"), "random",
-   "1 with probability p, else 0", accepts="float", differentiable=False)  # fmt: skip
+   "1 where a uniform of f32 (f64 for f64) is below p, else 0", accepts="float", differentiable=False, derived="random")
 op("dropout", "x", "p@ key@", r.unary("dropout", "float"), "random",
-   "x / (1 - p) with probability 1 - p, else 0; the mask is recomputed from the key",
-   accepts="float")  # fmt: skip
+   "0 where a uniform of f32 (f64 for f64) is below p, else x / (1 - p); the key gives the mask",
+   accepts="float", derived="random")

@@ -257,4 +257,14 @@ def created(name: str) -> Callable[..., Spec]:
 
 def arange(dtype: DType, count: int) -> Spec:
     """Rule of arange: the number of elements is already known."""
+    if count < 0:
+        raise ShapeError("arange", "the number of elements is not negative", got=count)
     return Spec((count,), dtype)
+
+
+def gelu(x: Spec, approximate: str) -> Spec:
+    """Rule of gelu: approximate is none or tanh."""
+    check_dtype("gelu", "float", x)
+    if approximate not in ("none", "tanh"):
+        raise ArgumentError("gelu", "approximate is none or tanh", got=repr(approximate))
+    return x

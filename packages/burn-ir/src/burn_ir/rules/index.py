@@ -17,8 +17,10 @@ def _check_index(op: str, index: Spec) -> None:
 
 
 def gather(x: Spec, index: Spec, dim: int) -> Spec:
-    """Rule of gather: index has x's rank and, off dim, at most its extents."""
+    """Rule of gather: index is empty, or has x's rank and, off dim, at most its extents."""
     _check_index("gather", index)
+    if 0 in index.shape:
+        return Spec(index.shape, x.dtype)
     if max(x.rank, 1) != max(index.rank, 1) or any(
         i > n for d, (n, i) in enumerate(zip(x.shape, index.shape, strict=False)) if d != dim
     ):

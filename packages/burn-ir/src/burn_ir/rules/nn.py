@@ -413,3 +413,21 @@ def update(*args: Any) -> tuple[Spec, ...]:
     lists = [a for a in args if isinstance(a, tuple) and a and isinstance(a[0], Spec)]
     step = next(a for a in args if isinstance(a, Spec))
     return (*(s for i, group in enumerate(lists) if i != 1 for s in group), step)
+
+
+def pool_gather(x: Spec, indices: Spec) -> Spec:
+    """Rule of pool_gather: x [N, C, *L] at flat indices [N, C, *S]."""
+    return Spec(indices.shape, x.dtype)
+
+
+def grid_sample_backward(
+    g: Spec, x: Spec, grid: Spec, mode: str, padding: str, align_corners: bool
+) -> tuple[Spec, Spec]:
+    """Rule of grid_sample_backward: the gradients have the shapes of x and grid."""
+    return x, grid
+
+
+def irfft_backward(g: Spec, dim: int, norm: str, bins: int) -> tuple[Spec, Spec]:
+    """Rule of irfft_backward: (real, imag) with `bins` along dim."""
+    s = Spec(tuple(bins if i == dim else e for i, e in enumerate(g.shape)), g.dtype)
+    return s, s

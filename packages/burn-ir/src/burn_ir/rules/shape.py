@@ -204,3 +204,11 @@ def topk(x: Spec, dim: int, largest: bool, ordered: bool, k: int) -> tuple[Spec,
         raise ShapeError("topk", "0 <= k <= extent", got=f"k {k}, {x}, dim {dim}")
     shape = tuple(k if i == dim else e for i, e in enumerate(x.shape))
     return Spec(shape, x.dtype), Spec(shape, int64)
+
+
+def slice_backward(g: Spec, steps: Shape, starts: Shape, stops: Shape, shape: Shape) -> Spec:
+    """Rule of slice_backward: zeros of `shape` with g in the window."""
+    window = slice_extents("slice_backward", shape, steps, starts, stops)
+    if window != g.shape:
+        raise ShapeError("slice_backward", "g has the window's shape", got=f"{g}, {list(window)}")
+    return Spec(shape, g.dtype)
