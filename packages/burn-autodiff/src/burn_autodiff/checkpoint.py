@@ -155,7 +155,7 @@ def run(scope: Callable[..., Any], fn: Callable[..., Any], args: Sequence[Any], 
     random = [(r, r.random_state()) for r in resources.values()]
     if not contexts:
         return fn(*args, **kwargs)
-    with scope(no_grad=True):
+    with scope(no_grad=True, checkpoint=True):
         out = fn(*args, **kwargs)
     many = isinstance(out, (tuple, list))
     outs = list(out) if many else [out]

@@ -269,12 +269,22 @@ class Device:
     def __hash__(self) -> int:
         return hash(id(self._resource))
 
+    def __deepcopy__(self, memo: dict[int, Any]) -> Device:
+        return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _named, (self.name, self._autodiff, self._checkpointing)
+
     def __repr__(self) -> str:
         chain = self._resource.chain
         text = f"autodiff<{chain}>" if self._autodiff else chain
         if self._checkpointing:
             text = f"checkpointing<{text}>"
         return f"{text}:{self._resource.index}" if self._resource.index else text
+
+
+def _named(name: str, autodiff: bool, checkpointing: bool) -> Device:
+    return Device(device(name).resource, autodiff, checkpointing)
 
 
 class DeviceConfig:

@@ -95,10 +95,12 @@ def _load(name: str, i: Any, f: Fragments, again: str, first: bool, reference: s
     v = f"{name}_v"
     if i.many:
         return [
-            f"for t in {name}:",
-            f"    if t.__class__ is not TENSOR or t.b is not CTX: {again}",
-            f"{v} = [t.v for t in {name}]",
-            *more,
+            "try:",
+            f"    for t in {name}:",
+            f"        if t.b is not CTX: {again}",
+            f"    {v} = [t.v for t in {name}]",
+            *(f"    {m}" for m in more),
+            f"except AttributeError: {again}",
         ]
     take = [f"{v} = {name}.v", *more]
     if i.optional:

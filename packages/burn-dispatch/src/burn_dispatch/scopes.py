@@ -26,11 +26,14 @@ class Scope(NamedTuple):
         no_grad: results are untracked.
         autocast: dtype of the operations marked `lower`, or None.
         recompute: the block recomputes values for a checkpoint: buffers must not be updated.
+        checkpoint: `no_grad` only stands for the first run of a checkpointed function, so
+            training behaviour is not switched off by it.
     """
 
     no_grad: bool = False
     autocast: DType | None = None
     recompute: bool = False
+    checkpoint: bool = False
 
 
 _CURRENT: ContextVar[Scope] = ContextVar("burn_scope", default=Scope())  # noqa: B039 - immutable
@@ -61,7 +64,11 @@ def scoped() -> bool:
 
 @contextmanager
 def scope(
-    *, no_grad: bool | None = None, autocast: DType | None | bool = False, recompute: bool | None = None
+    *,
+    no_grad: bool | None = None,
+    autocast: DType | None | bool = False,
+    recompute: bool | None = None,
+    checkpoint: bool = False,
 ) -> Iterator[None]:
     """Open a block in which the given parts of the scope differ; others stay as they are."""
     old = _CURRENT.get()
@@ -69,6 +76,7 @@ def scope(
         old.no_grad if no_grad is None else no_grad,
         old.autocast if autocast is False else (autocast or None),  # type: ignore[arg-type]
         old.recompute if recompute is None else recompute,
+        checkpoint,
     )
     with _LOCK:
         _Open.count += 1

@@ -113,11 +113,9 @@ def slow_path(owner: Context, entry: Entry) -> Callable[..., Any]:
         if not tensors:
             raise DTypeError(entry.name, "needs at least one tensor", got="numbers only")
         ctx = merged(entry.name, [t.b for t in tensors])
-        changed = any(
-            (t.b is not ctx) or t.__class__ is not TENSOR_CLASS.cls for t in tensors
-        )
+        changed = any(t.b is not ctx for t in tensors)
         if changed:
-            inputs = [_each(x, lambda t: t if t.b is ctx and t.__class__ is TENSOR_CLASS.cls else rewrap(t, ctx)) for x in inputs]
+            inputs = [_each(x, lambda t: t if t.b is ctx else rewrap(t, ctx)) for x in inputs]
         target = owner if ctx is base else ctx
         inputs, cast = _promote(entry, target, inputs)
         if not changed and not cast:
