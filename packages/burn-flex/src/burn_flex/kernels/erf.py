@@ -44,14 +44,14 @@ def _erf(x: Array) -> Array:
     single = x.dtype == F32
     edge = 3.95 if single else 6.0
     x = np.maximum(x, -edge)
-    np.minimum(x, edge, x)
+    np.minimum(x, edge, out=x)
     t = x * x
     x *= _horner(_P32 if single else _P64, t)
     x /= _horner(_Q32 if single else _Q64, t)
     if single:
         return np.tanh(x, x)
-    np.maximum(x, -1.0, x)
-    return np.minimum(x, 1.0, x)
+    np.maximum(x, -1.0, out=x)
+    return np.minimum(x, 1.0, out=x)
 
 
 @dimensioned
