@@ -33,6 +33,13 @@ sample("unsqueeze", t(), attrs=((0,),))
 sample("unsqueeze", t(0), attrs=((1,),))
 error("unsqueeze", "dim", IndexRangeError, t(2), attrs=((4,),))
 
+sample("select", t(2, 3), attrs=(1, 2))
+sample("select", t(2, 3), attrs=(0, 0))
+sample("select", t(3), attrs=(0, 1))
+sample("select", t(2, 0), attrs=(0, 1))
+error("select", "rank", IndexRangeError, t(), attrs=(0, 0))
+error("select", "index", IndexRangeError, t(2), attrs=(0, 2))
+
 WINDOWS = (
     ((6,), (2,), (1,), (6,)), ((6,), (-1,), (5,), (-1,)), ((6,), (-2,), (4,), (0,)),
     ((4, 5), (1, 2), (1, 0), (3, 5)), ((4, 5), (1, 1), (2, 0), (2, 5)), ((), (), (), ()),
