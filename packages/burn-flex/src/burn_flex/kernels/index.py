@@ -62,10 +62,11 @@ def along(x: Array, index: Array, dim: int) -> Array:
 @kernel("gather", quiet=True)
 def gather(x: Array, index: Array, dim: int) -> Array:
     """x at index along dim."""
-    size = x.shape[dim] if x.ndim else 1
-    index = checked("gather", index, dim, size)
+    if not index.size:
+        return np.empty(index.shape, x.dtype)
+    index = checked("gather", index, dim, x.shape[dim] if x.ndim else 1)
     if not x.ndim or not index.ndim:
-        return np.broadcast_to(x.reshape(-1)[index.reshape(-1)].reshape(index.shape), index.shape)
+        return x.reshape(-1)[index.reshape(-1)].reshape(index.shape)
     return along(x, index, dim)
 
 

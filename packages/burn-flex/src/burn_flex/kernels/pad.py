@@ -34,11 +34,14 @@ def _constant(x: Array, pads: Pads, value: float) -> Array:
 
 def _positions(mode: str, n: int, before: int, after: int) -> Array:
     """Return the source position of every element of a padded dim."""
+    if mode == "circular":  # what is cropped is gone before anything wraps around
+        crop = max(-before, 0)
+        n += min(before, 0) + min(after, 0)
+        at = np.arange(-max(before, 0), n + max(after, 0))
+        return at % n + crop if n else at
     at = np.arange(-before, n + after)
     if mode == "replicate":
         return np.minimum(np.maximum(at, 0), n - 1)
-    if mode == "circular":
-        return at % n if n else at
     at = np.abs(at)
     return np.where(at < n, at, 2 * (n - 1) - at)
 

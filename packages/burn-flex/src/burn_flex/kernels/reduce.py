@@ -20,8 +20,8 @@ from burn_std import DType
 Dims = tuple[int, ...] | None
 
 # numpy adds pairwise along the innermost axis only, elsewhere one by one: longer axes are split,
-# so that the error grows with the square root of the length and not with the length.
-_RUN = 512
+# so that the error hardly grows with the length.
+_RUN = 64
 
 
 def count_of(shape: tuple[int, ...], dims: Dims) -> int:
@@ -37,9 +37,8 @@ def total(x: Array, dims: Dims, keepdim: bool, dtype: np.dtype[Any]) -> Any:
         return x.astype(dtype)
     if x.size > 4096 and dtype.kind == "f" and dims is not None:
         for d in dims:
-            n = x.shape[d]
-            if n > 2 * _RUN and abs(x.strides[d]) > x.itemsize and x.ndim > 1:
-                x = _folded(x, d, n, dtype)
+            while x.shape[d] > 2 * _RUN and abs(x.strides[d]) > x.itemsize and x.ndim > 1:
+                x = _folded(x, d, x.shape[d], dtype)
     return np.add.reduce(x, dims, dtype, None, keepdim)
 
 

@@ -95,7 +95,9 @@ def index_add(x: Array, index: Array, src: Array, dim: int, alpha: float) -> Arr
     src = src.reshape(*x.shape[:dim], rows.size, *x.shape[dim + 1 :])
     calm = F32 if is_half(dtype) else dtype
     if alpha != 1:
-        src = np.multiply(src.astype(calm, copy=False), calm.type(alpha))
+        # Through an array, an integer wraps to the dtype: alpha -1 subtracts from u8.
+        scale = np.asarray(alpha).astype(calm)
+        src = np.multiply(src.astype(calm, copy=False), scale)
     moved = np.moveaxis(x, dim, 0)
     out = moved.astype(calm, order="C")
     add_rows(
