@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+
 from burn_std import QDType
 
 Array = np.ndarray[Any, Any]
@@ -33,7 +34,9 @@ class QArray:
     @property
     def nbytes(self) -> int:
         """Bytes held by values, scales and zero points."""
-        return self.values.nbytes + self.scale.nbytes + (0 if self.zero is None else self.zero.nbytes)
+        return (
+            self.values.nbytes + self.scale.nbytes + (0 if self.zero is None else self.zero.nbytes)
+        )
 
     def __repr__(self) -> str:
         return f"QArray({self.dtype.name}{list(self.shape)})"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from burn_flex.halves import Array, wide
+from burn_flex.kernels.halves import Array, wide
 
 
 def _heads(q: Array, x: Array, gqa: bool) -> Array:

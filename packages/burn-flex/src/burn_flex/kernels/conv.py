@@ -15,7 +15,7 @@ from math import prod
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
-from burn_flex.halves import Array, wide
+from burn_flex.kernels.halves import Array, wide
 
 Ints = tuple[int, ...]
 
@@ -167,7 +167,9 @@ def conv_input_grad(
     n, outs, channels = g.shape[0], g.shape[1], shape[1]
     full = tuple(
         max(size + 2 * p, (o - 1) * s + d * (k - 1) + 1)
-        for size, p, o, s, d, k in zip(shape[2:], padding, out, stride, dilation, kernel, strict=True)
+        for size, p, o, s, d, k in zip(
+            shape[2:], padding, out, stride, dilation, kernel, strict=True
+        )
     )
     dx = np.zeros((n, *full, channels), g.dtype)
     if not g.size:
@@ -248,9 +250,7 @@ def unfold(x: Array, kernel: Ints, dilation: Ints, padding: Ints, stride: Ints) 
 
 
 @wide("fold")
-def fold(
-    x: Array, kernel: Ints, dilation: Ints, padding: Ints, stride: Ints, size: Ints
-) -> Array:
+def fold(x: Array, kernel: Ints, dilation: Ints, padding: Ints, stride: Ints, size: Ints) -> Array:
     """Columns [N, C * prod(K), windows] to [N, C, *size]: the adjoint of unfold."""
     out = tuple(
         (n + 2 * p - d * (k - 1) - 1) // s + 1

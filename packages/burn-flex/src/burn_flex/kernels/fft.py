@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from burn_flex.halves import Array, wide
+from burn_flex.kernels.halves import Array, wide
 
 
 def _complex(real: Array, imag: Array | None) -> Array:

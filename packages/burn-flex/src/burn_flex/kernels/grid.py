@@ -12,7 +12,7 @@ from math import prod
 
 import numpy as np
 
-from burn_flex.halves import Array, wide
+from burn_flex.kernels.halves import Array, wide
 from burn_flex.kernels.resample import _CUBIC, cubic_weights
 
 Ints = tuple[int, ...]

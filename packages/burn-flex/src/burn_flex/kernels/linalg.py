@@ -7,10 +7,10 @@ from math import prod
 from typing import Any
 
 import numpy as np
-from burn_std import ExecutionError
 
-from burn_flex.halves import HALVES, Array, wide
-from burn_flex.table import kernel, maker
+from burn_flex.kernels.halves import HALVES, Array, wide
+from burn_flex.table import maker
+from burn_std import ExecutionError
 
 # numpy has no BLAS for integers; below this many multiplications its plain loop is as fast.
 _SMALL_PRODUCT = 1 << 15
@@ -54,9 +54,7 @@ def linear(x: Array, weight: Array, bias: Array | None) -> Array:
 def cross(x: Array, y: Array, dim: int) -> Array:
     """Cross product of 3-vectors along dim; other dims broadcast."""
     x, y = np.moveaxis(x, dim, 0), np.moveaxis(y, dim, 0)
-    parts = [
-        x[(i + 1) % 3] * y[(i + 2) % 3] - x[(i + 2) % 3] * y[(i + 1) % 3] for i in range(3)
-    ]
+    parts = [x[(i + 1) % 3] * y[(i + 2) % 3] - x[(i + 2) % 3] * y[(i + 1) % 3] for i in range(3)]
     return np.stack(parts, axis=dim)
 
 

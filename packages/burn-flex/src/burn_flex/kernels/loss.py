@@ -9,10 +9,10 @@ from math import prod
 from typing import Any
 
 import numpy as np
-from burn_std import IndexRangeError
 
-from burn_flex.halves import Array, wide
+from burn_flex.kernels.halves import Array, wide
 from burn_flex.kernels.norm import shifted
+from burn_std import IndexRangeError
 
 
 def _reduced(loss: Array, reduction: str, batch: int = 0) -> Array:
@@ -111,15 +111,13 @@ def _known(op: str, target: Array, ignore_index: int, classes: int) -> tuple[Arr
     flat = target.reshape(-1)
     kept = flat != ignore_index
     safe = np.where(kept, flat, 0).astype(np.intp)
-    if safe.size and kept.any() and not (0 <= safe.min() and safe.max() < classes):
+    if safe.size and kept.any() and not (safe.min() >= 0 and safe.max() < classes):
         bad = safe[(safe < 0) | (safe >= classes)][0]
         raise IndexRangeError(op, f"targets must be in [0, {classes})", got=f"target {bad}")
     return safe, kept
 
 
-def _finish(
-    loss: Array, weights: Array, shape: tuple[int, ...], reduction: str
-) -> Array:
+def _finish(loss: Array, weights: Array, shape: tuple[int, ...], reduction: str) -> Array:
     """Reduce per-sample losses; the mean divides by the sum of their weights."""
     if reduction == "none":
         return loss.reshape(shape)
@@ -134,7 +132,9 @@ def nll_loss(
     rows = _classes(x)
     at, kept = _known("nll_loss", target, ignore_index, rows.shape[-1])
     if not rows.size:
-        return _finish(np.zeros(at.shape, x.dtype), np.zeros(at.shape, x.dtype), target.shape, reduction)
+        return _finish(
+            np.zeros(at.shape, x.dtype), np.zeros(at.shape, x.dtype), target.shape, reduction
+        )
     picked = -rows[np.arange(len(at)), at]
     return _weighted(picked, at, kept, weight, target.shape, reduction)
 

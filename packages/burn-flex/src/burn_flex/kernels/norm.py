@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-from burn_std import DType
 
-from burn_flex.halves import HALVES, Array, up, wide
+from burn_flex.kernels.halves import HALVES, Array, up, wide
 from burn_flex.table import kernel, native
+from burn_std import DType
 
 Ints = tuple[int, ...]
 

@@ -8,11 +8,10 @@ Adam read memory once.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
 
 import numpy as np
 
-from burn_flex.halves import HALVES, Array
+from burn_flex.kernels.halves import HALVES, Array
 from burn_flex.table import kernel
 
 # Elements per piece; five f32 arrays of this size fit into 1 MiB of cache.
@@ -37,9 +36,7 @@ def _pieces(size: int) -> Iterator[slice]:
     return (slice(i, i + _PIECE) for i in range(0, size, _PIECE))
 
 
-def _regularised(
-    param: Array, grad: Array, maximize: bool, weight_decay: float
-) -> Array:
+def _regularised(param: Array, grad: Array, maximize: bool, weight_decay: float) -> Array:
     """Return -grad when maximising, plus weight_decay * param; grad itself when neither."""
     if maximize:
         grad = np.negative(grad)
@@ -108,7 +105,9 @@ def adam_step(
         denominator *= rate
         p -= denominator
 
-    states = [list(s) for s in zip(exp_avgs, exp_avg_sqs, *([max_sqs] if max_sqs else []), strict=True)]
+    states = [
+        list(s) for s in zip(exp_avgs, exp_avg_sqs, *([max_sqs] if max_sqs else []), strict=True)
+    ]
     done = [_update(rule, *a) for a in zip(params, grads, states, strict=True)]
     return (*(new for group in zip(*done, strict=True) for new in group), _next(step))
 

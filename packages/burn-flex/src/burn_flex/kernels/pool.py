@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from burn_flex.halves import Array, wide
+from burn_flex.kernels.halves import Array, wide
 from burn_flex.table import kernel
 
 Ints = tuple[int, ...]
@@ -211,15 +211,14 @@ def avg_pool(
     """x [N, C, *L] to means of windows."""
     lengths = x.shape[2:]
     out = tuple(
-        _pooled(n, k, s, p, 1, ceil) for n, k, s, p in zip(lengths, kernel, stride, padding, strict=True)
+        _pooled(n, k, s, p, 1, ceil)
+        for n, k, s, p in zip(lengths, kernel, stride, padding, strict=True)
     )
-    if x.dtype.kind in "iu":
-        # Sums of small integers need the room that PyTorch's accumulator has.
-        total = _window_sums(_padded(x.astype(np.int64), padding, _reach(kernel, stride, out), 0), kernel, stride, out)
-        by = _divisors(lengths, kernel, stride, padding, out, count_include_pad, divisor)
-        return _divide(total, by).astype(x.dtype)
-    total = _window_sums(_padded(x, padding, _reach(kernel, stride, out), 0), kernel, stride, out)
-    return _divide(total, _divisors(lengths, kernel, stride, padding, out, count_include_pad, divisor))
+    # Sums of small integers need room: PyTorch accumulates them in int64.
+    work = x.astype(np.int64) if x.dtype.kind in "iu" else x
+    padded = _padded(work, padding, _reach(kernel, stride, out), 0)
+    by = _divisors(lengths, kernel, stride, padding, out, count_include_pad, divisor)
+    return _divide(_window_sums(padded, kernel, stride, out), by).astype(x.dtype, copy=False)
 
 
 @wide("avg_pool_backward")

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from burn_std import DType, QDType
 
-from burn_flex.halves import HALVES, Array, up
+from burn_flex.kernels.halves import HALVES, Array, up
 from burn_flex.quant import QArray
 from burn_flex.table import kernel, native
+from burn_std import DType, QDType
 
 
 def _blocks(x: Array, block: int) -> tuple[Array, Array]:

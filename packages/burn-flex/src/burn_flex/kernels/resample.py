@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from burn_flex.halves import Array, up, wide
+from burn_flex.kernels.halves import Array, up, wide
 from burn_flex.table import kernel
 
 Ints = tuple[int, ...]
@@ -88,7 +88,10 @@ def interpolate(
     y = up(x) if x.dtype.kind not in "biu" else x.astype(np.float64)
     for dim, (n, o, s) in enumerate(zip(x.shape[2:], size, scales, strict=True), 2):
         indices, weights = _table(mode, n, o, align_corners, s, y.dtype.type, True)
-        if all(np.array_equal(i, np.arange(n)) or not w.any() for i, w in zip(indices, weights, strict=True)):
+        if all(
+            np.array_equal(i, np.arange(n)) or not w.any()
+            for i, w in zip(indices, weights, strict=True)
+        ):
             continue
         total: Array | None = None
         for index, weight in zip(indices, weights, strict=True):
@@ -137,7 +140,9 @@ def interpolate_backward(
     if nearest and g.ndim == 4:
         coordinates = np.float32
     for dim, (n, o, s) in reversed(list(enumerate(zip(shape[2:], size, scales, strict=True), 2))):
-        indices, weights = _table(mode, n, o, align_corners and not nearest, s, coordinates, not nearest or g.ndim == 4)
+        indices, weights = _table(
+            mode, n, o, align_corners and not nearest, s, coordinates, not nearest or g.ndim == 4
+        )
         total = np.zeros((*g.shape[:dim], n, *g.shape[dim + 1 :]), g.dtype)
         for tap, index in enumerate(indices):
             part = g if nearest else g * _shaped(weights[tap], g.ndim, dim)

@@ -1,19 +1,18 @@
-"""Kernels of float16 and bfloat16: they compute in float32 and round once, at the very end."""
+"""Registration of kernels with several inputs and outputs that see float32 instead of halves."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-import ml_dtypes
 import numpy as np
 
+from burn_flex.kernels.precision import BF16, F16, Array as Array
 from burn_flex.table import maker
 
 F = TypeVar("F", bound=Callable[..., Any])
-Array = np.ndarray[Any, Any]
 
-HALVES = frozenset((np.dtype(np.float16), np.dtype(ml_dtypes.bfloat16)))
+HALVES = frozenset((F16, BF16))
 
 
 def up(x: Any) -> Any:
