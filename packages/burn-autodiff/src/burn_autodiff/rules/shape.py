@@ -37,6 +37,21 @@ def unsqueeze(c: Call, g: Tensor) -> Grads:
     return c.ops.reshape(g, c.shapes[0])
 
 
+@rule("select")
+def select(c: Call, g: Tensor) -> Grads:
+    """Zeros with g in the slice."""
+    dim, index = c.attrs
+    shape = c.shapes[0]
+    rank = len(shape)
+    return c.ops.slice_backward(
+        c.ops.unsqueeze(g, (dim,)),
+        (1,) * rank,
+        tuple(index if i == dim else 0 for i in range(rank)),
+        tuple(index + 1 if i == dim else n for i, n in enumerate(shape)),
+        shape,
+    )
+
+
 @rule("slice")
 def slice_(c: Call, g: Tensor) -> Grads:
     """Zeros with g in the window."""
