@@ -2,10 +2,11 @@
 
 from typing import Any
 
-import burn_flex.kernels  # noqa: F401 - fills KERNELS
 import ml_dtypes
 import numpy as np
 import pytest
+
+import burn_flex.kernels  # noqa: F401 - fills KERNELS
 from burn_flex.table import DTYPE, KERNELS
 from burn_ir import CATALOG
 

@@ -1,6 +1,7 @@
 import ml_dtypes
 import numpy as np
 import pytest
+
 from burn_std import IndexRangeError, dtypes as d
 
 BF16 = np.dtype(ml_dtypes.bfloat16)
@@ -137,13 +138,16 @@ def test_dynamic_sizes(call, same):
     same(call("masked_select", x.T, x.T > 0), np.array([2, 1]))
     same(call("one_hot", np.array([[1], [0]]), 2), np.array([[[0, 1]], [[1, 0]]]))
     weights = np.array([0.5, 0.25], np.float32)
-    same(call("bincount", np.array([1, 1], np.uint8), weights, 3), np.array([0, 0.75, 0], np.float32))
+    same(
+        call("bincount", np.array([1, 1], np.uint8), weights, 3), np.array([0, 0.75, 0], np.float32)
+    )
 
 
 def test_views_share_memory(call):
     x = np.arange(24.0).reshape(2, 3, 4)
     for name, *args in (
-        ("reshape", (6, 4)), ("permute", (2, 0, 1)), ("expand", (5, 2, 3, 4)), ("unsqueeze", (0, 3)),
+        ("reshape", (6, 4)), ("permute", (2, 0, 1)), ("expand", (5, 2, 3, 4)),
+        ("unsqueeze", (0, 3)),
         ("slice", (1, -1, 2), (0, 2, 0), (2, -1, 4)), ("flip", (1,)), ("diagonal", 0, 1, 0),
         ("unfold_dim", 2, 2, 1), ("contiguous",),
     ):  # fmt: skip
@@ -166,9 +170,18 @@ def test_views_show_the_right_elements(call, same):
 
 def test_adjoints_of_views(call, same):
     base = np.zeros(6)
-    same(call("slice_assign", base, np.array([1.0, 2, 3]), (-2,), (5,), (-1,)), np.array([0, 3, 0, 2, 0, 1.0]))
-    same(call("slice_backward", np.array([1.0, 2]), (2,), (1,), (4,), (5,)), np.array([0, 1.0, 0, 2, 0]))
-    same(call("diagonal_backward", np.array([5, 6]), 0, 1, (2, 3), 1), np.array([[0, 5, 0], [0, 0, 6]]))
+    same(
+        call("slice_assign", base, np.array([1.0, 2, 3]), (-2,), (5,), (-1,)),
+        np.array([0, 3, 0, 2, 0, 1.0]),
+    )
+    same(
+        call("slice_backward", np.array([1.0, 2]), (2,), (1,), (4,), (5,)),
+        np.array([0, 1.0, 0, 2, 0]),
+    )
+    same(
+        call("diagonal_backward", np.array([5, 6]), 0, 1, (2, 3), 1),
+        np.array([[0, 5, 0], [0, 0, 6]]),
+    )
     for size, step, n in ((2, 1, 5), (4, 3, 7), (3, 3, 9), (1, 2, 5)):
         x = np.arange(float(2 * n)).reshape(2, n)
         g = np.random.default_rng(3).standard_normal(call("unfold_dim", x, 1, size, step).shape)

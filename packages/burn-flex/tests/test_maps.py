@@ -3,6 +3,7 @@ import math
 import ml_dtypes
 import numpy as np
 import pytest
+
 from burn_flex.table import NATIVE
 from burn_std import dtypes as d
 
@@ -91,7 +92,9 @@ def test_nan_in_comparisons_and_extremes(call, same, dtype):
     for name in ("maximum", "minimum"):
         same(call(name, x, y), np.full(3, nan, dtype))
     same(call("sign", np.array([nan, -2, 0, 3], dtype)), np.array([0, -1, 0, 1], dtype))
-    same(call("clamp", x, np.array(0, dtype), np.array(0.5, dtype)), np.array([nan, 0.5, nan], dtype))
+    same(
+        call("clamp", x, np.array(0, dtype), np.array(0.5, dtype)), np.array([nan, 0.5, nan], dtype)
+    )
     same(call("clamp", y, None, np.array(nan, dtype)), np.full(3, nan, dtype))
     assert call("logical_and", x, y).all()
 
@@ -162,7 +165,12 @@ def test_float_to_int_saturates(call, same, dtype):
     x = np.array([nan, inf, -inf, 510, -200, -0.75, 1.9], dtype)
     for target in (t for t in d.PLAIN if t.is_int):
         info = np.iinfo(NATIVE[target])
-        want = [0, info.max, info.min, *(min(max(v, info.min), info.max) for v in (int(x[3]), int(x[4]), 0, 1))]
+        want = [
+            0,
+            info.max,
+            info.min,
+            *(min(max(v, info.min), info.max) for v in (int(x[3]), int(x[4]), 0, 1)),
+        ]
         same(call("cast", x, target), np.array(want, NATIVE[target]))
     same(call("cast", x, d.bool_), np.ones(7, bool))
 

@@ -1,6 +1,7 @@
 import ml_dtypes
 import numpy as np
 import pytest
+
 from burn_flex.kernels.philox import words
 from burn_flex.table import NATIVE
 from burn_std import dtypes as d

@@ -1,6 +1,7 @@
 import ml_dtypes
 import numpy as np
 import pytest
+
 from burn_std import dtypes as d
 
 BF16 = np.dtype(ml_dtypes.bfloat16)

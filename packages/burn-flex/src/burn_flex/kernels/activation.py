@@ -9,6 +9,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+
 from burn_flex.kernels.erf import erf
 from burn_flex.kernels.precision import BF16, F16, F32, Array, Fn, dimensioned, is_float, widened
 from burn_flex.table import maker
@@ -95,17 +96,18 @@ def _softshrink(x: Array, lambd: float) -> Any:
     return np.where(high, x - lambd, np.where(low, x + lambd, np.multiply(x, 0)))
 
 
-for _name, _fn in {
+_ACTIVATIONS: dict[str, Fn] = {
     "selu": _selu, "silu": _silu, "mish": _mish, "logsigmoid": log_sigmoid_of,
     "hardsigmoid": _hardsigmoid, "hardswish": _hardswish, "elu": _elu, "celu": _celu,
     "leaky_relu": _leaky_relu, "softplus": _softplus, "hardshrink": _hardshrink,
     "softshrink": _softshrink,
-}.items():  # fmt: skip
+}  # fmt: skip
+for _name, _fn in _ACTIVATIONS.items():
     maker(_name, checked=True)(partial(widened, _fn))
 
 
 @dimensioned
-def _gelu_erf(x: Array) -> Array:
+def _gelu_erf(x: Array) -> Any:
     t = erf(np.multiply(x, _SQRT_HALF))
     t += 1
     t *= 0.5
@@ -188,10 +190,8 @@ def threshold_(dtype: np.dtype[Any]) -> Fn:
     if dtype == BF16:
         return widened(threshold_(F32), dtype)
     number = number_of(dtype)
-    weak = number if is_float(dtype) else (lambda value: value)
-    return lambda x, threshold, value: np.where(
-        np.less_equal(x, weak(threshold)), number(value), x
-    )
+    weak: Fn = number if is_float(dtype) else (lambda value: value)
+    return lambda x, threshold, value: np.where(np.less_equal(x, weak(threshold)), number(value), x)
 
 
 def _prelu(x: Array, weight: Array) -> Any:

@@ -6,8 +6,9 @@ from typing import Any
 
 import ml_dtypes
 import numpy as np
+
 from burn_flex.kernels.activation import number_of
-from burn_flex.kernels.precision import BF16, F32, F64, Array, Fn, is_float, is_half
+from burn_flex.kernels.precision import F32, F64, Array, Fn, is_float, is_half
 from burn_flex.table import NATIVE, maker
 from burn_std import DType
 
@@ -67,8 +68,8 @@ def nan_to_num(dtype: np.dtype[Any]) -> Fn:
     """NaN, inf and -inf as given numbers; None is 0 for NaN, else the dtype's largest."""
     if not is_float(dtype):
         return lambda x, nan, posinf, neginf: x
-    info = ml_dtypes.finfo(dtype) if dtype == BF16 else np.finfo(dtype)
-    largest = float(info.max)
+    limits: Fn = ml_dtypes.finfo  # knows bf16 and numpy's own
+    largest = float(limits(dtype).max)
     number = number_of(dtype)
     inf = number(np.inf)
 

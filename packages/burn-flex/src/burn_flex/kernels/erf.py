@@ -10,6 +10,7 @@ positive, so the evaluation cancels nowhere.
 from __future__ import annotations
 
 import numpy as np
+
 from burn_flex.kernels.precision import F32, Array, dimensioned
 
 # Highest power first, as Horner's scheme reads them.

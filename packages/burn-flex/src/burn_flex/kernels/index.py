@@ -11,12 +11,15 @@ from math import prod
 from typing import Any
 
 import numpy as np
+
 from burn_flex.kernels.precision import F32, F64, I64, U64, Array
 from burn_flex.table import kernel
 from burn_std import IndexRangeError
 
 
-def out_of_range(op: str, dim: int, bad: int, size: int, *, negative: bool = False) -> IndexRangeError:
+def out_of_range(
+    op: str, dim: int, bad: int, size: int, *, negative: bool = False
+) -> IndexRangeError:
     """Return the error that names operation, dim, index and size."""
     low = -size if negative else 0
     return IndexRangeError(

@@ -10,9 +10,18 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+
 from burn_flex.kernels.erf import erf as _erf
 from burn_flex.kernels.precision import (
-    BF16, BOOL, F32, Array, Fn, compute_dtype, dimensioned, is_float, widened,
+    BF16,
+    BOOL,
+    F32,
+    Array,
+    Fn,
+    compute_dtype,
+    dimensioned,
+    is_float,
+    widened,
 )  # fmt: skip
 from burn_flex.table import kernel, maker
 
@@ -25,13 +34,14 @@ def _same(x: Array, *_: Any) -> Array:
 
 # ml_dtypes computes these in f32 too, but some of them raise flags of their own making, and
 # numpy's f32 loops are vectorised: halves take the detour.
-for _name, _ufunc in {
+_OF_FLOATS: dict[str, Fn] = {
     "exp": np.exp, "expm1": np.expm1, "log": np.log, "log1p": np.log1p, "log2": np.log2,
     "log10": np.log10, "sin": np.sin, "cos": np.cos, "tan": np.tan, "sinh": np.sinh,
     "cosh": np.cosh, "tanh": np.tanh, "asin": np.arcsin, "acos": np.arccos, "atan": np.arctan,
     "asinh": np.arcsinh, "acosh": np.arccosh, "atanh": np.arctanh, "sqrt": np.sqrt,
     "reciprocal": np.reciprocal,
-}.items():  # fmt: skip
+}  # fmt: skip
+for _name, _ufunc in _OF_FLOATS.items():
     maker(_name, checked=True)(partial(widened, _ufunc))
 
 
@@ -58,10 +68,11 @@ def sigmoid_of(x: Array) -> Array:
     return np.reciprocal(t, t)
 
 
-for _name, _fn in {
+_MADE_OF_SEVERAL: dict[str, Fn] = {
     "rsqrt": _rsqrt, "erf": _erf, "sigmoid": sigmoid_of, "softsign": _softsign,
     "tanhshrink": _tanhshrink,
-}.items():  # fmt: skip
+}  # fmt: skip
+for _name, _fn in _MADE_OF_SEVERAL.items():
     maker(_name, checked=True)(partial(widened, _fn))
 
 # ---- same dtype in and out ---------------------------------------------------------------------
@@ -139,11 +150,12 @@ def exact(ufunc: Fn, *, result_half: bool) -> Fn:
     return make
 
 
-for _name, _ufunc in {
+_COMPARISONS: dict[str, Fn] = {
     "eq": np.equal, "ne": np.not_equal, "lt": np.less, "le": np.less_equal, "gt": np.greater,
     "ge": np.greater_equal, "logical_and": np.logical_and, "logical_or": np.logical_or,
     "logical_xor": np.logical_xor,
-}.items():  # fmt: skip
+}  # fmt: skip
+for _name, _ufunc in _COMPARISONS.items():
     maker(_name, checked=True, quiet=True)(exact(_ufunc, result_half=False))
 maker("maximum", checked=True, quiet=True)(exact(np.maximum, result_half=True))
 maker("minimum", checked=True, quiet=True)(exact(np.minimum, result_half=True))

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+
 from burn_flex.kernels.precision import F32, Array, is_half
 from burn_flex.table import kernel
 

@@ -8,6 +8,7 @@ four words of 32 bits.
 from __future__ import annotations
 
 import numpy as np
+
 from burn_flex.kernels.precision import U32, U64, Array
 
 Key = tuple[int, int]

@@ -56,9 +56,9 @@ def widened(fn: Fn, dtype: np.dtype[Any], arity: int = 1) -> Fn:
         return lambda x, *attrs: fn(x.astype(F32), *attrs).astype(dtype)
     if arity == 2:
         return lambda x, y, *attrs: fn(x.astype(F32), y.astype(F32), *attrs).astype(dtype)
-    return lambda x, y, z, *attrs: fn(
-        x.astype(F32), y.astype(F32), z.astype(F32), *attrs
-    ).astype(dtype)
+    return lambda x, y, z, *attrs: fn(x.astype(F32), y.astype(F32), z.astype(F32), *attrs).astype(
+        dtype
+    )
 
 
 def dimensioned(fn: Fn) -> Fn:

@@ -10,9 +10,18 @@ from math import pi, prod
 from typing import Any
 
 import numpy as np
+
 from burn_flex.kernels.philox import Key, words
 from burn_flex.kernels.precision import (
-    BF16, F16, F32, F64, I64, U64, Array, Fn, compute_dtype,
+    BF16,
+    F16,
+    F32,
+    F64,
+    I64,
+    U64,
+    Array,
+    Fn,
+    compute_dtype,
 )  # fmt: skip
 from burn_flex.table import NATIVE, kernel, maker
 from burn_std import DType
@@ -83,7 +92,7 @@ def normal(dtype: DType, shape: tuple[int, ...], mean: float, std: float, key: K
     return radius.astype(target, copy=False).reshape(shape)
 
 
-def _high_product(w: Array, span: int) -> Array:
+def _high_product(w: Array, span: int) -> Any:
     """Return the high 64 bits of w * span, for u64 w and span below 2^64."""
     mask, half = np.uint64(0xFFFFFFFF), np.uint64(32)
     a, b = w >> half, w & mask

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+
 from burn_flex.kernels.cast import converted
 from burn_flex.kernels.precision import BF16, F32, F64, I64, Array, Fn, is_float, is_half
 from burn_flex.table import DTYPE, NATIVE, maker

@@ -8,10 +8,11 @@ while it may walk an index of several dims in any order it likes.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from math import prod
-from typing import Any
 
 import numpy as np
+
 from burn_flex.kernels.index import check_wrapped, checked, flat_index
 from burn_flex.kernels.precision import F32, I64, Array, is_half
 from burn_flex.table import kernel
@@ -136,7 +137,7 @@ def index_put(
         places *= x.shape[d]
         places += np.where(i < 0, i + x.shape[d], i)
     rest = [d for d in range(x.ndim) if d not in dims]
-    adjacent = all(b == a + 1 for a, b in zip(dims, dims[1:], strict=False))
+    adjacent = all(b == a + 1 for a, b in pairwise(dims))
     at = dims[0] if adjacent and dims else 0
     kept = [x.shape[d] for d in rest]
     value = np.broadcast_to(value, (*kept[:at], *window, *kept[at:]))

@@ -7,6 +7,7 @@ from math import copysign
 from typing import Any
 
 import numpy as np
+
 from burn_flex.kernels.cast import converted
 from burn_flex.kernels.precision import F32, F64, I64, Array, Fn, is_float, is_half
 from burn_flex.table import NATIVE, kernel, maker
@@ -14,6 +15,7 @@ from burn_std import DType
 
 Shape = tuple[int, ...]
 # What numpy's broadcast_to asks of its iterator; asked directly, the same view takes half the time.
+_iterate: Fn = np.nditer
 _FLAGS = ("multi_index", "refs_ok", "zerosize_ok")
 _READ = (("readonly",),)
 
@@ -31,9 +33,9 @@ def permute(x: Array, dims: Shape) -> Array:
 
 
 @kernel("expand", quiet=True)
-def expand(x: Array, shape: Shape) -> Array:
+def expand(x: Array, shape: Shape) -> Any:
     """Dims of size 1 repeated with stride 0."""
-    return np.nditer((x,), _FLAGS, _READ, itershape=shape, order="C").itviews[0]
+    return _iterate((x,), _FLAGS, _READ, itershape=shape, order="C").itviews[0]
 
 
 @kernel("squeeze", checked=True, quiet=True)
@@ -51,7 +53,7 @@ def unsqueeze(x: Array, dims: Shape) -> Array:
     return x.reshape(shape)
 
 
-def window(steps: Shape, starts: Shape, stops: Shape) -> tuple[slice, ...]:
+def window(steps: Shape, starts: Shape, stops: Shape) -> tuple[Any, ...]:
     """Return numpy's key of a window; -1 with a negative step means through element 0."""
     return tuple(
         slice(a, None if b < 0 else b, s) for a, b, s in zip(starts, stops, steps, strict=True)
@@ -65,10 +67,19 @@ def slice_(x: Array, steps: Shape, starts: Shape, stops: Shape) -> Array:
     return x[(*window(steps, starts, stops), ...)]
 
 
+@kernel("select", checked=True, quiet=True)
+def select(x: Array, dim: int, index: int) -> Array:
+    """One slice along a dim; the ellipsis keeps a scalar a view."""
+    if dim == 0:
+        return x[index, ...]
+    head: tuple[Any, ...] = (slice(None),) * dim
+    return x[(*head, index, ...)]
+
+
 @kernel("flip", quiet=True)
 def flip(x: Array, dims: Shape) -> Array:
     """Reversed along dims."""
-    key = [slice(None)] * x.ndim
+    key: list[Any] = [slice(None)] * x.ndim
     if x.ndim:
         for d in dims:
             key[d] = slice(None, None, -1)
@@ -123,12 +134,12 @@ def diagonal_backward(g: Array, dim1: int, dim2: int, shape: Shape, offset: int)
 
 
 @kernel("unfold_dim_backward")
-def unfold_dim_backward(g: Array, dim: int, size: int, step: int, shape: Shape) -> Array:
+def unfold_dim_backward(g: Array, dim: int, size: int, step: int, shape: Shape) -> Any:
     """Windows added up where they came from."""
     if not shape:
         return g.sum(dtype=F32 if is_half(g.dtype) else g.dtype).astype(g.dtype)
     out = np.zeros(shape, F32 if is_half(g.dtype) else g.dtype)
-    head = (slice(None),) * dim
+    head: tuple[Any, ...] = (slice(None),) * dim
     count = g.shape[dim]
     if size <= count:  # one step per element of the window, or one per window
         for k in range(size):
@@ -195,8 +206,7 @@ def full(dtype: DType, shape: Shape, value: float) -> Array:
 def arange(dtype: DType, count: int, start: float, step: float) -> Any:
     """start + i * step, computed in 64 bits, so that long ranges stay exact."""
     target = NATIVE[dtype]
-    whole = isinstance(start, int) and isinstance(step, int)
-    if whole and not is_float(target):
+    if isinstance(start, int) and isinstance(step, int) and not is_float(target):
         out = np.arange(count, dtype=np.uint64)
         mask = (1 << 64) - 1
         out *= np.uint64(step & mask)

@@ -8,8 +8,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+
 from burn_flex.kernels.index import along
-from burn_flex.kernels.precision import BF16, BOOL, F32, I64, U8, Array, is_float
+from burn_flex.kernels.precision import BF16, BOOL, F32, I64, U8, Array, Fn, is_float
 from burn_flex.table import kernel
 
 
@@ -20,7 +21,7 @@ def _comparable(x: Array) -> Array:
     return x.view(U8) if x.dtype == BOOL else x
 
 
-def order_of(x: Array, dim: int, descending: bool) -> Array:
+def order_of(x: Array, dim: int, descending: bool) -> Any:
     """Return the stable order along a dim; descending keeps the lowest index first on ties."""
     key = _comparable(x)
     if not descending:
@@ -53,7 +54,7 @@ def _leading(x: Array, k: int, largest: bool) -> Array | None:
     edge = np.partition(key, at, -1)[..., at : at + 1]
     better = key > edge if largest else key < edge
     equal = key == edge
-    room = k - np.add.reduce(better, -1, I64, None, True)
+    room = k - np.add.reduce(better, -1, I64, keepdims=True)
     # Of the values equal to the last one that fits, the lowest positions.
     better |= equal & (np.add.accumulate(equal, -1, I64) <= room)
     return np.nonzero(better)[-1].reshape(*x.shape[:-1], k)
@@ -118,7 +119,8 @@ def searchsorted(ordered: Array, values: Array, right: bool) -> Any:
 @kernel("unique", quiet=True)
 def unique(x: Array, return_inverse: bool, return_counts: bool) -> list[Any]:
     """Sorted distinct values, then the inverse and the counts where asked; NaN equals nothing."""
-    found = np.unique(
+    distinct: Fn = np.unique
+    found = distinct(
         _comparable(x), return_inverse=return_inverse, return_counts=return_counts, equal_nan=False
     )
     out = list(found) if isinstance(found, tuple) else [found]
