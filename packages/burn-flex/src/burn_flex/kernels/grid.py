@@ -2,29 +2,33 @@
 
 A grid holds positions in [-1, 1] per sample, last component first dim from the right. Sampling
 goes tap by tap over the flattened planes: [N, C, *L] seen as [N, C, P], taps as indices [N, S].
+Positions of a half grid are rounded to it at every step, as PyTorch does: where a sample falls
+depends on that. Values and weights are float32.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import product
 from math import prod
 
 import numpy as np
 
-from burn_flex.kernels.halves import Array, wide
-from burn_flex.kernels.resample import _CUBIC, cubic_weights
+from burn_flex.kernels.halves import HALVES, Array, up
+from burn_flex.kernels.resample import CUBIC, cubic_weights
+from burn_flex.table import kernel
 
 Ints = tuple[int, ...]
+Rounding = Callable[[Array], Array]
 # Far outside any plane: where PyTorch sends positions that are not finite or beyond int.
 _OUTSIDE = -100.0
 
 
-def _pixels(grid: Array, n: int, align_corners: bool) -> tuple[Array, float]:
+def _pixels(grid: Array, n: int, align_corners: bool, rounded: Rounding) -> tuple[Array, float]:
     """Map [-1, 1] to elements 0..n-1: corners are centres, or edges; and the slope."""
-    if align_corners:
-        return (grid + 1) / 2 * (n - 1), (n - 1) / 2
-    return ((grid + 1) * n - 1) / 2, n / 2
+    slope = (n - 1) / 2 if align_corners else n / 2
+    at = rounded(rounded(grid + 1) * slope)
+    return at if align_corners else rounded(at - 0.5), slope
 
 
 def _clip(at: Array, n: int) -> tuple[Array, Array]:
@@ -65,6 +69,9 @@ class _Taps:
     def __init__(
         self, lengths: Ints, grid: Array, mode: str, padding: str, align_corners: bool
     ) -> None:
+        half = grid.dtype
+        rounded: Rounding = (lambda a: up(a.astype(half))) if half in HALVES else (lambda a: a)
+        grid = up(grid)
         self.lengths = lengths
         self.count = prod(grid.shape[1:-1])
         flat = grid.reshape(grid.shape[0], self.count, len(lengths))
@@ -72,11 +79,12 @@ class _Taps:
         self.weights: list[list[Array]] = []
         self.slopes: list[list[Array]] = []
         for dim, n in enumerate(lengths):
-            at, slope = _pixels(flat[..., len(lengths) - 1 - dim], n, align_corners)
+            at, slope = _pixels(flat[..., len(lengths) - 1 - dim], n, align_corners, rounded)
             if mode == "bicubic":
                 self._cubic(at, slope, n, padding, align_corners)
                 continue
             at, bend = _padded(at, n, padding, align_corners)
+            at = rounded(at)
             if mode == "nearest":
                 self.indices.append([np.rint(at).astype(np.int64)])
                 self.weights.append([np.ones_like(at)])
@@ -122,7 +130,7 @@ class _Taps:
 
 
 def _cubic_slopes(t: Array) -> list[Array]:
-    a = t.dtype.type(_CUBIC)
+    a = t.dtype.type(CUBIC)
 
     def near(d: Array) -> Array:
         return (3 * (a + 2) * d - 2 * (a + 3)) * d
@@ -139,19 +147,19 @@ def _read(planes: Array, flat: Array, inside: Array) -> Array:
     return np.where(inside[:, None], values, 0)
 
 
-@wide("grid_sample")
+@kernel("grid_sample")
 def grid_sample(x: Array, grid: Array, mode: str, padding: str, align_corners: bool) -> Array:
     """x [N, C, *L] at grid [N, *S, dims] to [N, C, *S]."""
     lengths = x.shape[2:]
     taps = _Taps(lengths, grid, mode, padding, align_corners)
-    planes = x.reshape(*x.shape[:2], prod(lengths))
-    out = np.zeros((*x.shape[:2], taps.count), x.dtype)
+    planes = up(x).reshape(*x.shape[:2], prod(lengths))
+    out = np.zeros((*x.shape[:2], taps.count), planes.dtype)
     for tap, flat, inside in taps:
         out += _read(planes, flat, inside) * taps.weight(tap)[:, None]
-    return out.reshape(*x.shape[:2], *grid.shape[1:-1])
+    return out.reshape(*x.shape[:2], *grid.shape[1:-1]).astype(x.dtype, copy=False)
 
 
-@wide("grid_sample_backward")
+@kernel("grid_sample_backward")
 def grid_sample_backward(
     g: Array, x: Array, grid: Array, mode: str, padding: str, align_corners: bool
 ) -> tuple[Array, Array]:
@@ -159,8 +167,8 @@ def grid_sample_backward(
     lengths = x.shape[2:]
     n, channels, size = x.shape[0], x.shape[1], prod(lengths)
     taps = _Taps(lengths, grid, mode, padding, align_corners)
-    planes = x.reshape(n, channels, size)
-    g = g.reshape(n, channels, taps.count)
+    planes = up(x).reshape(n, channels, size)
+    g = up(g).reshape(n, channels, taps.count)
     dx = np.zeros(n * channels * size, g.dtype)
     dgrid = np.zeros((n, taps.count, len(lengths)), g.dtype)
     offset = (np.arange(n * channels) * size).reshape(n, channels, 1)
@@ -172,4 +180,7 @@ def grid_sample_backward(
             pull = (g * _read(planes, flat, inside)).sum(axis=1)
             for dim in range(len(lengths)):
                 dgrid[..., len(lengths) - 1 - dim] += pull * taps.weight(tap, dim)
-    return dx.reshape(x.shape), dgrid.reshape(grid.shape)
+    return (
+        dx.reshape(x.shape).astype(x.dtype, copy=False),
+        dgrid.reshape(grid.shape).astype(grid.dtype, copy=False),
+    )

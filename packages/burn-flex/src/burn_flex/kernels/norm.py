@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from math import prod
+from typing import Any
+
 import numpy as np
 
 from burn_flex.kernels.halves import HALVES, Array, up, wide
@@ -47,19 +50,26 @@ def log_softmax(x: Array, dim: int, dtype: DType | None) -> Array:
     return out.reshape(work.shape).astype(target, copy=False)
 
 
+def _mean(x: Array, axes: Ints, dtype: Any = None) -> Array:
+    """Return the mean over axes, kept as 1; NaN over nothing (ndarray.mean would warn)."""
+    total = x.sum(axis=axes, keepdims=True, dtype=dtype)
+    total /= prod(x.shape[a] for a in axes)
+    return total
+
+
 def _moments(x: Array, axes: Ints) -> tuple[Array, Array, Array]:
     """Return (x - mean, mean, biased variance), the last two in float64 when float32 overflows.
 
     Squares of values beyond 1.8e19 are inf in float32; the rare case is found by its result and
     computed again.
     """
-    mean = x.mean(axis=axes, keepdims=True)
+    mean = _mean(x, axes)
     centred = x - mean
-    var = np.square(centred).mean(axis=axes, keepdims=True)
+    var = _mean(np.square(centred), axes)
     if x.dtype == np.float32 and x.size and not np.isfinite(var).all() and np.isfinite(x).all():
-        mean = x.mean(axis=axes, keepdims=True, dtype=np.float64)
+        mean = _mean(x, axes, np.float64)
         centred = x - mean
-        var = np.square(centred).mean(axis=axes, keepdims=True)
+        var = _mean(np.square(centred), axes)
     return centred, mean, var
 
 
@@ -94,9 +104,9 @@ def layer_norm(
 def rms_norm(x: Array, weight: Array | None, dims: int, eps: float) -> tuple[Array, Array]:
     """X / sqrt(mean(x^2) + eps) * weight over the last dims; (out, rstd)."""
     axes = tuple(range(x.ndim - dims, x.ndim))
-    square = np.square(x).mean(axis=axes, keepdims=True)
+    square = _mean(np.square(x), axes)
     if x.dtype == np.float32 and x.size and not np.isfinite(square).all():
-        square = np.square(x, dtype=np.float64).mean(axis=axes, keepdims=True)
+        square = _mean(np.square(x, dtype=np.float64), axes)
     rstd = (1 / np.sqrt(square + eps)).astype(x.dtype, copy=False)
     return _affine(x * rstd, weight, None), rstd
 
@@ -127,6 +137,10 @@ def batch_norm(
 
     Parameters may have another float dtype than x; the result has x's.
     """
+    if x.ndim < 2:
+        # PyTorch lets the empty vector through; it has no channels.
+        nothing = np.zeros(0, up(x).dtype)
+        return x, nothing, nothing
     work = up(x)
     scale, shift = (_channels(_in(p, work.dtype), x.ndim) for p in (weight, bias))
     if training or mean is None or var is None:

@@ -17,7 +17,7 @@ from burn_flex.table import kernel
 Ints = tuple[int, ...]
 _LINEAR = ("linear", "bilinear", "trilinear")
 # Keys' kernel with PyTorch's a.
-_CUBIC = -0.75
+CUBIC = -0.75
 
 
 def _ratio(n: int, out: int, align_corners: bool, scale: float | None, dtype: Any) -> Any:
@@ -29,7 +29,7 @@ def _ratio(n: int, out: int, align_corners: bool, scale: float | None, dtype: An
 
 def cubic_weights(t: Array) -> list[Array]:
     """Return the weights of the elements at -1, 0, 1, 2 around a position t past element 0."""
-    a = t.dtype.type(_CUBIC)
+    a = t.dtype.type(CUBIC)
 
     def near(d: Array) -> Array:
         return ((a + 2) * d - (a + 3)) * d * d + 1

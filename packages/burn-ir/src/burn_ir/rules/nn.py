@@ -223,14 +223,15 @@ def group_norm(x: Spec, weight: Spec | None, bias: Spec | None, groups: int) -> 
 def batch_norm(x: Spec, weight: Spec | None, bias: Spec | None, mean: Spec | None, var: Spec | None, training: bool) -> tuple[Spec, Spec, Spec]:
     """Rule of batch_norm: x [N, C, *]; (out, mean used, biased variance used)."""
     check_dtype("batch_norm", "float", x)
-    if x.rank < 2:
+    if x.rank < 2 and x.shape != (0,):
         raise ShapeError("batch_norm", "needs [N, C, ...]", got=x)
+    channels = x.shape[1] if x.rank > 1 else 0
     for p in (weight, bias, mean, var):
-        if p is not None and p.shape != (x.shape[1],):
+        if p is not None and p.shape != (channels,):
             raise ShapeError("batch_norm", "weight, bias and statistics are [channels]", got=f"{p} for input {x}")
     if not training and (mean is None or var is None):
         raise ArgumentError("batch_norm", "running statistics are needed outside training")
-    stats = Spec((x.shape[1],), float32 if x.dtype.bits == 16 else x.dtype)
+    stats = Spec((channels,), float32 if x.dtype.bits == 16 else x.dtype)
     return x, stats, stats
 
 
@@ -248,7 +249,9 @@ def attention(q: Spec, k: Spec, v: Spec, mask: Spec | None, causal: bool, gqa: b
     if mask is not None:
         if not (mask.dtype.is_bool or mask.dtype.is_float):
             raise DTypeError("attention", "the mask is bool or float", got=mask)
-        broadcast_shapes("attention", mask.shape, (*heads, q.shape[-2], k.shape[-2]))
+        scores = (*heads, q.shape[-2], k.shape[-2])
+        if broadcast_shapes("attention", mask.shape, scores) != scores:
+            raise ShapeError("attention", f"the mask must broadcast to {list(scores)}", got=mask)
     return Spec((*heads, q.shape[-2], v.shape[-1]), q.dtype)
 
 
