@@ -137,12 +137,14 @@ def _finish(entry: Entry, saves: tuple[tuple[bool, int], ...], untracked: str, b
     attrs = _tuple([a.name for a in entry.attrs])
     if balanced:
         payloads = _tuple([f"{i.name}_v" for i in entry.inputs])
-        make = [f"n = BALANCED(CALL, {parents}, {payloads}, r, {attrs}, {shapes}, d)"]
+        make = [f"node_ = BALANCED(CALL, {parents}, {payloads}, r, {attrs}, {shapes}, d)"]
     else:
         saved = _tuple([_payload(entry, s) for s in saves])
         make = [
-            f"n = NEW(NODE); n.call = CALL; n.seq = COUNT(); n.parents = {parents}; n.saved = {saved}",
-            f"n.attrs = {attrs}; n.shapes = {shapes}; n.dtype = d; n.recipe = None",
+            # Not `n`: inputs and attributes of the entry are locals of the same function.
+            "node_ = NEW(NODE); node_.call = CALL; node_.seq = COUNT(); node_.recipe = None",
+            f"node_.parents = {parents}; node_.saved = {saved}; node_.dtype = d",
+            f"node_.attrs = {attrs}; node_.shapes = {shapes}",
         ]
     if entry.multi:
         return [
@@ -150,12 +152,12 @@ def _finish(entry: Entry, saves: tuple[tuple[bool, int], ...], untracked: str, b
             *(f"    {m}" for m in make),
             "    for k, t in enumerate(ts):",
             "        if t.v.dtype in FLOATS:",
-            "            p = NEW(NODE); p.call = PICK; p.seq = COUNT(); p.parents = (n,); p.saved = ()",
+            "            p = NEW(NODE); p.call = PICK; p.seq = COUNT(); p.parents = (node_,); p.saved = ()",
             "            p.attrs = (k,); p.shapes = (); p.dtype = d; p.recipe = None; t.node = p",
         ]
     if entry.name == "cast":
         untracked = f"{untracked} or r.dtype not in FLOATS"
-    return [f"if {untracked}: t.node = None", "else:", *(f"    {m}" for m in make), "    t.node = n"]
+    return [f"if {untracked}: t.node = None", "else:", *(f"    {m}" for m in make), "    t.node = node_"]
 
 
 def _shape(i: Any) -> str:

@@ -229,7 +229,9 @@ class _Walk:
         if have is None:
             have = self.cotangents[main] = {}
             heapq.heappush(self.heap, (-main.seq, main))
-        have[pick.attrs[0]] = g
+        # An output that the rule saved has a pick of its own beside the one of the user's tensor.
+        earlier = have.get(pick.attrs[0])
+        have[pick.attrs[0]] = g if earlier is None else g.b.add(earlier, g)
 
     def run(self) -> dict[Node, TensorBase]:
         while self.heap:
