@@ -22,6 +22,11 @@ def squeeze(ops: Ops, x: Tensor, dims: Ints) -> Tensor:
     return ops.reshape(x, tuple(n for i, n in enumerate(x.shape) if i not in dims))
 
 
+def select(ops: Ops, x: Tensor, dim: int, index: int) -> Tensor:
+    """Return a window of extent 1 without its dim."""
+    return ops.squeeze(window(ops, x, dim, index, index + 1), (dim,))
+
+
 def unsqueeze(ops: Ops, x: Tensor, dims: Ints) -> Tensor:
     """Return x reshaped with dims of size 1 at ascending positions."""
     shape = list(x.shape)

@@ -1,7 +1,7 @@
 """Convolution, pooling, resampling, normalisation, attention, losses, quantisation."""
 
 from burn_ir.entry import op
-from burn_ir.rules import nn
+from burn_ir.rules import loss, nn
 
 # fmt: off  A table reads better with one entry on as few lines as it needs.
 
@@ -88,15 +88,15 @@ for _name, _inputs, _attrs, _doc in (
      "binary cross-entropy of sigmoid(x), stable"),
     ("kl_div", "x^ target^", "reduction log_target", "target (log target - x)"),
 ):
-    op(_name, _inputs, _attrs, nn.loss(_name, "float"), "opaque", _doc, accepts="float",
+    op(_name, _inputs, _attrs, loss.loss(_name, "float"), "opaque", _doc, accepts="float",
        autocast="f32", derived="loss")
-op("nll_loss", "x target weight?", "reduction ignore_index#", nn.nll_loss, "opaque",
+op("nll_loss", "x target weight?", "reduction ignore_index#", loss.nll_loss, "opaque",
    "-weight[t] x[t] of log-probabilities", accepts="float", autocast="f32",
    edges="ignored_nan", derived="loss")
 op("cross_entropy", "x target weight?", "reduction ignore_index# label_smoothing@",
-   nn.cross_entropy, "opaque", "nll_loss of log_softmax over classes, or soft targets",
+   loss.cross_entropy, "opaque", "nll_loss of log_softmax over classes, or soft targets",
    accepts="float", autocast="f32", edges="ignored_nan", derived="loss")
-op("ctc_loss", "log_probs targets input_lengths target_lengths", "blank", nn.ctc_loss, "opaque",
+op("ctc_loss", "log_probs targets input_lengths target_lengths", "blank", loss.ctc_loss, "opaque",
    "connectionist temporal classification: (loss per sample, gradient)", accepts="float",
    outputs="loss grad", grade="optional", closed=False, autocast="f32")
 

@@ -11,7 +11,7 @@ op("normal", "", "dtype shape# mean@ std@ key@", r.created("normal"), "random",
    "normal floats by Box-Muller", differentiable=False)
 op("randint", "", "dtype shape# low@ high@ key@", r.created("randint"), "random",
    "integers in [low, high)", differentiable=False)
-op("randperm", "", "dtype count# key@", r.arange, "random",
+op("randperm", "", "dtype count# key@", r.counted("randperm"), "random",
    "a permutation: stable sort of 64-bit keys", differentiable=False, grade="optional")
 op("bernoulli", "p", "key@", r.unary("bernoulli", "float"), "random",
    "1 where a uniform of f32 (f64 for f64) is below p, else 0", accepts="float", differentiable=False, derived="random")

@@ -12,6 +12,8 @@ op("squeeze", "x", "dims", s.squeeze, "view", "named dims of size 1 removed", de
 op("unsqueeze", "x", "dims", s.unsqueeze, "view", "dims of size 1 inserted, positions ascending",
    derived="shape")
 op("slice", "x", "steps starts# stops#", s.slice_, "view", "a strided window, Python's bounds")
+op("select", "x", "dim index#", s.select, "view", "one slice along a dim, which goes",
+   derived="shape")
 op("flip", "x", "dims", s.flip, "view", "reversed along dims", derived="shape")
 op("diagonal", "x", "dim1 dim2 offset#", s.diagonal, "view", "a diagonal as the last dim",
    derived="shape")
@@ -40,6 +42,6 @@ op("triu", "x", "diagonal#", s.triangle, "map", "zeros below a diagonal",
    expr="where(_column >= _row + diagonal, x, 0)", derived="shape")
 op("full", "", "dtype shape# value@", r.created("full"), "map", "one value everywhere",
    differentiable=False, expr="value")
-op("arange", "", "dtype count# start@ step@", r.arange, "map", "start + i * step",
+op("arange", "", "dtype count# start@ step@", r.counted("arange"), "map", "start + i * step",
    differentiable=False, expr="start + _i * step")
 op("contiguous", "x", "", r.unary("contiguous", "all"), "opaque", "a copy in row-major layout")

@@ -113,7 +113,9 @@ def where(cond: Spec, x: Spec, y: Spec) -> Spec:
 def cast(x: Spec, dtype: DType) -> Spec:
     """Rule of cast."""
     if dtype.is_quantized:
-        raise DTypeError("cast", "a quantised dtype needs scales", got=dtype, remedy="Use quantize.")
+        raise DTypeError(
+            "cast", "a quantised dtype needs scales", got=dtype, remedy="Use quantize."
+        )
     return Spec(x.shape, dtype)
 
 
@@ -133,7 +135,9 @@ def _count(shape: Shape, dims: Shape | None) -> int:
     return prod(shape) if dims is None else prod(shape[d] for d in dims if shape)
 
 
-def reduction(name: str, accepts: str, out: str = "same", *, nonempty: bool = False) -> Callable[..., Spec]:
+def reduction(
+    name: str, accepts: str, out: str = "same", *, nonempty: bool = False
+) -> Callable[..., Spec]:
     """Rule of a reduction over dims; `out` is same, acc (ints give int64), bool or int64."""
 
     def rule(x: Spec, dims: Shape | None, keepdim: bool, *more: Any) -> Spec:
@@ -237,7 +241,11 @@ def linear(x: Spec, weight: Spec, bias: Spec | None) -> Spec:
     shape = (*x.shape[:-1], *weight.shape[:-1])
     if bias is not None:
         if broadcast_shapes("linear", shape, bias.shape) != shape:
-            raise ShapeError("linear", "bias must broadcast to the output", got=f"bias {bias}, output {list(shape)}")
+            raise ShapeError(
+                "linear",
+                "bias must broadcast to the output",
+                got=f"bias {bias}, output {list(shape)}",
+            )
     return Spec(shape, x.dtype)
 
 
@@ -255,11 +263,15 @@ def created(name: str) -> Callable[..., Spec]:
     return rule
 
 
-def arange(dtype: DType, count: int) -> Spec:
-    """Rule of arange: the number of elements is already known."""
-    if count < 0:
-        raise ShapeError("arange", "the number of elements is not negative", got=count)
-    return Spec((count,), dtype)
+def counted(name: str) -> Callable[..., Spec]:
+    """Rule of arange and randperm: the number of elements is already known."""
+
+    def rule(dtype: DType, count: int) -> Spec:
+        if count < 0:
+            raise ShapeError(name, "the number of elements is not negative", got=count)
+        return Spec((count,), dtype)
+
+    return rule
 
 
 def gelu(x: Spec, approximate: str) -> Spec:

@@ -13,7 +13,12 @@ from burn_std.dtypes import int64
 
 def _check_index(op: str, index: Spec) -> None:
     if not index.dtype.is_int:
-        raise DTypeError(op, "the index must be an integer tensor", got=index, remedy="Convert with .to(burn.int64).")
+        raise DTypeError(
+            op,
+            "the index must be an integer tensor",
+            got=index,
+            remedy="Convert with .to(burn.int64).",
+        )
 
 
 def gather(x: Spec, index: Spec, dim: int) -> Spec:
@@ -37,9 +42,13 @@ def scatter(x: Spec, index: Spec, src: Spec, dim: int, mode: str) -> Spec:
     if mode not in ("assign", "add", "multiply", "amin", "amax"):
         raise ArgumentError("scatter", "mode is assign, add, multiply, amin or amax", got=mode)
     ranks = {max(s.rank, 1) for s in (x, index, src)}
-    fits = len(ranks) == 1 and all(
-        i <= s for i, s in zip(index.shape, src.shape, strict=False)
-    ) and all(i <= n for d, (n, i) in enumerate(zip(x.shape, index.shape, strict=False)) if d != dim)
+    fits = (
+        len(ranks) == 1
+        and all(i <= s for i, s in zip(index.shape, src.shape, strict=False))
+        and all(
+            i <= n for d, (n, i) in enumerate(zip(x.shape, index.shape, strict=False)) if d != dim
+        )
+    )
     if not fits and prod(index.shape):
         raise ShapeError(
             "scatter", "index must fit inside src and, off dim, inside the input",
@@ -64,7 +73,11 @@ def index_add(x: Spec, index: Spec, src: Spec, dim: int) -> Spec:
     _check_index("index_add", index)
     want = index_select(x, index, dim).shape
     if src.shape != want and not (prod(src.shape) == prod(want) == 1):
-        raise ShapeError("index_add", "src must have the input's shape with len(index) along dim", got=f"input {x}, index {index}, src {src}, dim {dim}")
+        raise ShapeError(
+            "index_add",
+            "src must have the input's shape with len(index) along dim",
+            got=f"input {x}, index {index}, src {src}, dim {dim}",
+        )
     return x
 
 
@@ -85,11 +98,17 @@ def index(x: Spec, indices: tuple[Spec, ...], dims: Shape) -> Spec:
     return Spec(index_shape("index", x, indices, dims), x.dtype)
 
 
-def index_put(x: Spec, value: Spec, indices: tuple[Spec, ...], dims: Shape, accumulate: bool) -> Spec:
+def index_put(
+    x: Spec, value: Spec, indices: tuple[Spec, ...], dims: Shape, accumulate: bool
+) -> Spec:
     """Rule of index_put: value broadcasts to x[indices]."""
     shape = index_shape("index_put", x, indices, dims)
     if broadcast_shapes("index_put", shape, value.shape) != shape:
-        raise ShapeError("index_put", "value must broadcast to the indexed window", got=f"value {value}, window {list(shape)}")
+        raise ShapeError(
+            "index_put",
+            "value must broadcast to the indexed window",
+            got=f"value {value}, window {list(shape)}",
+        )
     return x
 
 
@@ -110,7 +129,11 @@ def unknown(op: str) -> Any:
     """Rule of a dynamic operation: its size depends on data, so a recorder must flush first."""
 
     def rule(*args: Any) -> Spec:
-        raise ArgumentError(op, "the size of the result depends on data and cannot be recorded", remedy="Use the static form, see the docs of the operation.")
+        raise ArgumentError(
+            op,
+            "the size of the result depends on data and cannot be recorded",
+            remedy="Use the static form, see the docs of the operation.",
+        )
 
     return rule
 

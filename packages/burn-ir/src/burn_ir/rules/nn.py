@@ -16,15 +16,29 @@ Ints = tuple[int, ...]
 def _positive(op: str, **groups: Ints) -> None:
     for name, values in groups.items():
         if any(v < (0 if "padding" in name else 1) for v in values):
-            raise ArgumentError(op, f"{name} must be {'non-negative' if 'padding' in name else 'positive'}", got=values)
+            raise ArgumentError(
+                op,
+                f"{name} must be {'non-negative' if 'padding' in name else 'positive'}",
+                got=values,
+            )
 
 
-def conv(x: Spec, weight: Spec, bias: Spec | None, stride: Ints, padding: Ints, dilation: Ints, groups: int) -> Spec:
+def conv(
+    x: Spec,
+    weight: Spec,
+    bias: Spec | None,
+    stride: Ints,
+    padding: Ints,
+    dilation: Ints,
+    groups: int,
+) -> Spec:
     """Rule of conv: x [N, C, *L], weight [O, C/groups, *K]."""
     check_dtype("conv", "numeric", x, weight, bias)
     n = len(stride)
     if x.rank != n + 2 or weight.rank != n + 2:
-        raise ShapeError("conv", f"input and weight need {n + 2} dims", got=f"input {x}, weight {weight}")
+        raise ShapeError(
+            "conv", f"input and weight need {n + 2} dims", got=f"input {x}, weight {weight}"
+        )
     _positive("conv", stride=stride, dilation=dilation, padding=padding, groups=(groups,))
     out_c, in_c = weight.shape[:2]
     if x.shape[1] != in_c * groups or out_c % groups:
@@ -35,43 +49,87 @@ def conv(x: Spec, weight: Spec, bias: Spec | None, stride: Ints, padding: Ints, 
     if bias is not None and bias.shape != (out_c,):
         raise ShapeError("conv", "bias is [out channels]", got=bias)
     sizes = []
-    for length, k, s, p, d in zip(x.shape[2:], weight.shape[2:], stride, padding, dilation, strict=True):
+    for length, k, s, p, d in zip(
+        x.shape[2:], weight.shape[2:], stride, padding, dilation, strict=True
+    ):
         span = d * (k - 1) + 1
         if length + 2 * p < span:
-            raise ShapeError("conv", "the padded input must not be smaller than the kernel", got=f"input {x}, weight {weight}, padding {padding}, dilation {dilation}")
+            raise ShapeError(
+                "conv",
+                "the padded input must not be smaller than the kernel",
+                got=f"input {x}, weight {weight}, padding {padding}, dilation {dilation}",
+            )
         sizes.append((length + 2 * p - span) // s + 1)
     return Spec((x.shape[0], out_c, *sizes), x.dtype)
 
 
-def conv_transpose(x: Spec, weight: Spec, bias: Spec | None, stride: Ints, padding: Ints, output_padding: Ints, dilation: Ints, groups: int) -> Spec:
+def conv_transpose(
+    x: Spec,
+    weight: Spec,
+    bias: Spec | None,
+    stride: Ints,
+    padding: Ints,
+    output_padding: Ints,
+    dilation: Ints,
+    groups: int,
+) -> Spec:
     """Rule of conv_transpose: x [N, C, *L], weight [C, O/groups, *K]."""
     check_dtype("conv_transpose", "numeric", x, weight, bias)
     n = len(stride)
     if x.rank != n + 2 or weight.rank != n + 2:
-        raise ShapeError("conv_transpose", f"input and weight need {n + 2} dims", got=f"input {x}, weight {weight}")
-    _positive("conv_transpose", stride=stride, dilation=dilation, padding=padding, output_padding=output_padding, groups=(groups,))
+        raise ShapeError(
+            "conv_transpose",
+            f"input and weight need {n + 2} dims",
+            got=f"input {x}, weight {weight}",
+        )
+    _positive(
+        "conv_transpose",
+        stride=stride,
+        dilation=dilation,
+        padding=padding,
+        output_padding=output_padding,
+        groups=(groups,),
+    )
     if x.shape[1] != weight.shape[0] or x.shape[1] % groups:
-        raise ShapeError("conv_transpose", "input channels = weight.shape[0], divisible by groups", got=f"input {x}, weight {weight}, groups {groups}")
+        raise ShapeError(
+            "conv_transpose",
+            "input channels = weight.shape[0], divisible by groups",
+            got=f"input {x}, weight {weight}, groups {groups}",
+        )
     if any(o >= max(s, d) for o, s, d in zip(output_padding, stride, dilation, strict=True)):
-        raise ArgumentError("conv_transpose", "output_padding must be smaller than stride or dilation", got=output_padding)
+        raise ArgumentError(
+            "conv_transpose",
+            "output_padding must be smaller than stride or dilation",
+            got=output_padding,
+        )
     out_c = weight.shape[1] * groups
     if bias is not None and bias.shape != (out_c,):
         raise ShapeError("conv_transpose", "bias is [out channels]", got=bias)
     sizes = [
         (length - 1) * s - 2 * p + d * (k - 1) + o + 1
-        for length, k, s, p, d, o in zip(x.shape[2:], weight.shape[2:], stride, padding, dilation, output_padding, strict=True)
+        for length, k, s, p, d, o in zip(
+            x.shape[2:], weight.shape[2:], stride, padding, dilation, output_padding, strict=True
+        )
     ]
     if any(v < 0 for v in sizes):
-        raise ShapeError("conv_transpose", "the output extents must not be negative", got=f"input {x}, weight {weight}, padding {padding}")
+        raise ShapeError(
+            "conv_transpose",
+            "the output extents must not be negative",
+            got=f"input {x}, weight {weight}, padding {padding}",
+        )
     return Spec((x.shape[0], out_c, *sizes), x.dtype)
 
 
-def conv_input_grad(g: Spec, weight: Spec, stride: Ints, padding: Ints, dilation: Ints, groups: int, shape: Shape) -> Spec:
+def conv_input_grad(
+    g: Spec, weight: Spec, stride: Ints, padding: Ints, dilation: Ints, groups: int, shape: Shape
+) -> Spec:
     """Rule of conv_input_grad: gradient of conv with respect to an input of `shape`."""
     return Spec(shape, g.dtype)
 
 
-def conv_weight_grad(g: Spec, x: Spec, stride: Ints, padding: Ints, dilation: Ints, groups: int, shape: Shape) -> Spec:
+def conv_weight_grad(
+    g: Spec, x: Spec, stride: Ints, padding: Ints, dilation: Ints, groups: int, shape: Shape
+) -> Spec:
     """Rule of conv_weight_grad: gradient of conv with respect to a weight of `shape`."""
     return Spec(shape, g.dtype)
 
@@ -81,16 +139,26 @@ def pooled_size(op: str, length: int, k: int, s: int, p: int, d: int, ceil: bool
     span = d * (k - 1) + 1
     free = length + 2 * p - span
     if free < 0 and not (ceil and free + s > 0):
-        raise ShapeError(op, "the padded input must not be smaller than the window", got=f"extent {length}, window {k}, padding {p}, dilation {d}")
+        raise ShapeError(
+            op,
+            "the padded input must not be smaller than the window",
+            got=f"extent {length}, window {k}, padding {p}, dilation {d}",
+        )
     out = (free + (s - 1 if ceil else 0)) // s + 1
     if ceil and (out - 1) * s >= length + p:
         out -= 1
     if out < 1:
-        raise ShapeError(op, "the pooled extent must be positive", got=f"extent {length}, window {k}, padding {p}")
+        raise ShapeError(
+            op,
+            "the pooled extent must be positive",
+            got=f"extent {length}, window {k}, padding {p}",
+        )
     return out
 
 
-def _pool(op: str, x: Spec, kernel: Ints, stride: Ints, padding: Ints, dilation: Ints, ceil: bool) -> Shape:
+def _pool(
+    op: str, x: Spec, kernel: Ints, stride: Ints, padding: Ints, dilation: Ints, ceil: bool
+) -> Shape:
     n = len(kernel)
     if x.rank != n + 2:
         raise ShapeError(op, f"input needs {n + 2} dims", got=x)
@@ -98,19 +166,36 @@ def _pool(op: str, x: Spec, kernel: Ints, stride: Ints, padding: Ints, dilation:
         raise ShapeError(op, "only the batch dim may be empty", got=x)
     _positive(op, kernel_size=kernel, stride=stride, padding=padding, dilation=dilation)
     if any(2 * p > k for p, k in zip(padding, kernel, strict=True)):
-        raise ArgumentError(op, "padding must be at most half the window", got=f"padding {padding}, kernel_size {kernel}")
-    sizes = [pooled_size(op, *a, ceil) for a in zip(x.shape[2:], kernel, stride, padding, dilation, strict=True)]
+        raise ArgumentError(
+            op,
+            "padding must be at most half the window",
+            got=f"padding {padding}, kernel_size {kernel}",
+        )
+    sizes = [
+        pooled_size(op, *a, ceil)
+        for a in zip(x.shape[2:], kernel, stride, padding, dilation, strict=True)
+    ]
     return (*x.shape[:2], *sizes)
 
 
-def max_pool(x: Spec, kernel: Ints, stride: Ints, padding: Ints, dilation: Ints, ceil: bool) -> tuple[Spec, Spec]:
+def max_pool(
+    x: Spec, kernel: Ints, stride: Ints, padding: Ints, dilation: Ints, ceil: bool
+) -> tuple[Spec, Spec]:
     """Rule of max_pool: (values, flat indices into each plane)."""
     check_dtype("max_pool", "numeric", x)
     shape = _pool("max_pool", x, kernel, stride, padding, dilation, ceil)
     return Spec(shape, x.dtype), Spec(shape, int64)
 
 
-def avg_pool(x: Spec, kernel: Ints, stride: Ints, padding: Ints, ceil: bool, count_include_pad: bool, divisor: int | None) -> Spec:
+def avg_pool(
+    x: Spec,
+    kernel: Ints,
+    stride: Ints,
+    padding: Ints,
+    ceil: bool,
+    count_include_pad: bool,
+    divisor: int | None,
+) -> Spec:
     """Rule of avg_pool."""
     check_dtype("avg_pool", "numeric", x)
     if divisor == 0:
@@ -131,20 +216,30 @@ def adaptive_pool(op: str, pair: bool = False) -> Any:
         if x.rank != len(size) + 2:
             raise ShapeError(op, f"input needs {len(size) + 2} dims", got=x)
         if 0 in x.shape[1:] or any(s < 0 for s in size):
-            raise ShapeError(op, "only the batch dim may be empty and sizes are not negative", got=f"{x}, output_size {size}")
+            raise ShapeError(
+                op,
+                "only the batch dim may be empty and sizes are not negative",
+                got=f"{x}, output_size {size}",
+            )
         out = Spec((*x.shape[:2], *size), x.dtype)
         return (out, Spec(out.shape, int64)) if pair else out
 
     return rule
 
 
-def interpolate(x: Spec, mode: str, align_corners: bool, size: Shape, scales: tuple[float | None, ...]) -> Spec:
+def interpolate(
+    x: Spec, mode: str, align_corners: bool, size: Shape, scales: tuple[float | None, ...]
+) -> Spec:
     """Rule of interpolate: x [N, C, *L] to [N, C, *size]."""
     n = {"linear": 1, "bilinear": 2, "bicubic": 2, "trilinear": 3}.get(mode, x.rank - 2)
     if x.rank != n + 2 or len(size) != n or n < 1:
-        raise ShapeError("interpolate", f"mode {mode} needs {n + 2} dims and {n} sizes", got=f"{x}, size {size}")
+        raise ShapeError(
+            "interpolate", f"mode {mode} needs {n + 2} dims and {n} sizes", got=f"{x}, size {size}"
+        )
     if 0 in x.shape[1:] or any(s < 1 for s in size):
-        raise ShapeError("interpolate", "extents and sizes must be positive", got=f"{x}, size {size}")
+        raise ShapeError(
+            "interpolate", "extents and sizes must be positive", got=f"{x}, size {size}"
+        )
     return Spec((*x.shape[:2], *size), x.dtype)
 
 
@@ -152,7 +247,11 @@ def grid_sample(x: Spec, grid: Spec, mode: str, padding: str, align_corners: boo
     """Rule of grid_sample: x [N, C, *L] (2 or 3 spatial dims), grid [N, *S, dims]."""
     n = x.rank - 2
     if n not in (2, 3) or grid.rank != x.rank or grid.shape[-1] != n or grid.shape[0] != x.shape[0]:
-        raise ShapeError("grid_sample", "input [N, C, *L] and grid [N, *S, dims] must agree", got=f"{x}, grid {grid}")
+        raise ShapeError(
+            "grid_sample",
+            "input [N, C, *L] and grid [N, *S, dims] must agree",
+            got=f"{x}, grid {grid}",
+        )
     if 0 in x.shape[2:]:
         raise ShapeError("grid_sample", "spatial extents must be positive", got=x)
     return Spec((*x.shape[:2], *grid.shape[1:-1]), x.dtype)
@@ -163,15 +262,25 @@ def unfold(x: Spec, kernel: Ints, dilation: Ints, padding: Ints, stride: Ints) -
     if x.rank != 4 or 0 in x.shape[1:]:
         raise ShapeError("unfold", "needs [N, C, H, W] with only N possibly empty", got=x)
     _positive("unfold", kernel_size=kernel, dilation=dilation, padding=padding, stride=stride)
-    blocks = [(n + 2 * p - d * (k - 1) - 1) // s + 1 for n, k, d, p, s in zip(x.shape[2:], kernel, dilation, padding, stride, strict=True)]
+    blocks = [
+        (n + 2 * p - d * (k - 1) - 1) // s + 1
+        for n, k, d, p, s in zip(x.shape[2:], kernel, dilation, padding, stride, strict=True)
+    ]
     if any(b < 1 for b in blocks):
-        raise ShapeError("unfold", "the padded input must not be smaller than the window", got=f"{x}, kernel_size {kernel}")
+        raise ShapeError(
+            "unfold",
+            "the padded input must not be smaller than the window",
+            got=f"{x}, kernel_size {kernel}",
+        )
     return Spec((x.shape[0], x.shape[1] * prod(kernel), prod(blocks)), x.dtype)
 
 
 def fold(x: Spec, kernel: Ints, dilation: Ints, padding: Ints, stride: Ints, size: Shape) -> Spec:
     """Rule of fold (col2im): [N, C*prod(K), L] to [N, C, *size], overlaps add up."""
-    blocks = prod((n + 2 * p - d * (k - 1) - 1) // s + 1 for n, k, d, p, s in zip(size, kernel, dilation, padding, stride, strict=True))
+    blocks = prod(
+        (n + 2 * p - d * (k - 1) - 1) // s + 1
+        for n, k, d, p, s in zip(size, kernel, dilation, padding, stride, strict=True)
+    )
     if x.rank != 3 or x.shape[1] % prod(kernel) or x.shape[2] != blocks:
         raise ShapeError("fold", f"needs [N, C*{prod(kernel)}, {blocks}]", got=x)
     return Spec((x.shape[0], x.shape[1] // prod(kernel), *size), x.dtype)
@@ -199,7 +308,9 @@ def normalized(op: str) -> Any:
         tail = x.shape[x.rank - dims :]
         for p in params:
             if p is not None and p.shape != tail:
-                raise ShapeError(op, f"weight and bias have the normalised shape {list(tail)}", got=p)
+                raise ShapeError(
+                    op, f"weight and bias have the normalised shape {list(tail)}", got=p
+                )
         stats = Spec((*x.shape[: x.rank - dims], *(1,) * dims), x.dtype)
         if x.dtype.bits == 16:
             stats = Spec(stats.shape, float32)
@@ -208,11 +319,15 @@ def normalized(op: str) -> Any:
     return rule
 
 
-def group_norm(x: Spec, weight: Spec | None, bias: Spec | None, groups: int) -> tuple[Spec, Spec, Spec]:
+def group_norm(
+    x: Spec, weight: Spec | None, bias: Spec | None, groups: int
+) -> tuple[Spec, Spec, Spec]:
     """Rule of group_norm: x [N, C, *], (out, mean, rstd)."""
     check_dtype("group_norm", "float", x)
     if x.rank < 2 or groups < 1 or x.shape[1] % groups:
-        raise ShapeError("group_norm", "channels must divide by groups", got=f"{x}, groups {groups}")
+        raise ShapeError(
+            "group_norm", "channels must divide by groups", got=f"{x}, groups {groups}"
+        )
     for p in (weight, bias):
         if p is not None and p.shape != (x.shape[1],):
             raise ShapeError("group_norm", "weight and bias are [channels]", got=p)
@@ -220,7 +335,14 @@ def group_norm(x: Spec, weight: Spec | None, bias: Spec | None, groups: int) -> 
     return x, stats, stats
 
 
-def batch_norm(x: Spec, weight: Spec | None, bias: Spec | None, mean: Spec | None, var: Spec | None, training: bool) -> tuple[Spec, Spec, Spec]:
+def batch_norm(
+    x: Spec,
+    weight: Spec | None,
+    bias: Spec | None,
+    mean: Spec | None,
+    var: Spec | None,
+    training: bool,
+) -> tuple[Spec, Spec, Spec]:
     """Rule of batch_norm: x [N, C, *]; (out, mean used, biased variance used)."""
     check_dtype("batch_norm", "float", x)
     if x.rank < 2 and x.shape != (0,):
@@ -228,7 +350,9 @@ def batch_norm(x: Spec, weight: Spec | None, bias: Spec | None, mean: Spec | Non
     channels = x.shape[1] if x.rank > 1 else 0
     for p in (weight, bias, mean, var):
         if p is not None and p.shape != (channels,):
-            raise ShapeError("batch_norm", "weight, bias and statistics are [channels]", got=f"{p} for input {x}")
+            raise ShapeError(
+                "batch_norm", "weight, bias and statistics are [channels]", got=f"{p} for input {x}"
+            )
     if not training and (mean is None or var is None):
         raise ArgumentError("batch_norm", "running statistics are needed outside training")
     stats = Spec((channels,), float32 if x.dtype.bits == 16 else x.dtype)
@@ -239,10 +363,18 @@ def attention(q: Spec, k: Spec, v: Spec, mask: Spec | None, causal: bool, gqa: b
     """Rule of attention: q [..., L, E], k [..., S, E], v [..., S, V] to [..., L, V]."""
     check_dtype("attention", "float", q, k, v)
     if min(q.rank, k.rank, v.rank) < 2 or q.shape[-1] != k.shape[-1] or k.shape[-2] != v.shape[-2]:
-        raise ShapeError("attention", "q [..., L, E], k [..., S, E], v [..., S, V]", got=f"q {q}, k {k}, v {v}")
+        raise ShapeError(
+            "attention", "q [..., L, E], k [..., S, E], v [..., S, V]", got=f"q {q}, k {k}, v {v}"
+        )
     heads = q.shape[:-2]
     if gqa:
-        if q.rank < 3 or k.rank < 3 or k.shape[-3] == 0 or q.shape[-3] % k.shape[-3] or k.shape[-3] != v.shape[-3]:
+        if (
+            q.rank < 3
+            or k.rank < 3
+            or k.shape[-3] == 0
+            or q.shape[-3] % k.shape[-3]
+            or k.shape[-3] != v.shape[-3]
+        ):
             raise ShapeError("attention", "query heads divide by key heads", got=f"q {q}, k {k}")
     else:
         heads = broadcast_shapes("attention", q.shape[:-2], k.shape[:-2], v.shape[:-2])
@@ -255,153 +387,23 @@ def attention(q: Spec, k: Spec, v: Spec, mask: Spec | None, causal: bool, gqa: b
     return Spec((*heads, q.shape[-2], v.shape[-1]), q.dtype)
 
 
-def attention_backward(g: Spec, q: Spec, k: Spec, v: Spec, mask: Spec | None, causal: bool, gqa: bool) -> tuple[Spec, ...]:
+def attention_backward(
+    g: Spec, q: Spec, k: Spec, v: Spec, mask: Spec | None, causal: bool, gqa: bool
+) -> tuple[Spec, ...]:
     """Rule of attention_backward: gradients of q, k, v and the float mask's scores."""
     return q, k, v, Spec((*g.shape[:-1], k.shape[-2]), q.dtype)
-
-
-def loss(op: str, accepts: str = "numeric") -> Any:
-    """Rule of an elementwise loss: specs broadcast, reduction is the first attribute."""
-
-    def rule(*args: Any) -> Spec:
-        specs = [a for a in args if isinstance(a, Spec)]
-        reduction = next(a for a in args if isinstance(a, str))
-        check_dtype(op, accepts, *specs)
-        return reduced(op, broadcast_shapes(op, *(s.shape for s in specs)), reduction, specs[0].dtype)
-
-    return rule
-
-
-def reduced(op: str, shape: Shape, reduction: str, dtype: DType) -> Spec:
-    """Return the spec of a loss after its reduction."""
-    if reduction not in ("none", "mean", "sum", "batchmean"):
-        raise ArgumentError(op, "reduction is none, mean or sum", got=reduction)
-    if reduction != "none" and not dtype.is_float:
-        pass
-    return Spec(shape if reduction == "none" else (), dtype)
-
-
-def nll_loss(x: Spec, target: Spec, weight: Spec | None, reduction: str, ignore_index: int) -> Spec:
-    """Rule of nll_loss: x [N, C, *] or [C], target [N, *] or []."""
-    check_dtype("nll_loss", "float", x, weight)
-    if not target.dtype.is_int:
-        raise DTypeError("nll_loss", "class targets are integers", got=target)
-    if not x.shape or target.shape != (x.shape[0], *x.shape[2:])[: max(x.rank - 1, 0)] and not (x.rank == 1 and target.shape == ()):
-        raise ShapeError("nll_loss", "input [N, C, *] needs target [N, *]", got=f"input {x}, target {target}")
-    if weight is not None and weight.shape != (x.shape[min(1, x.rank - 1)],):
-        raise ShapeError("nll_loss", "weight is [classes]", got=weight)
-    return reduced("nll_loss", target.shape, reduction, x.dtype)
-
-
-def cross_entropy(x: Spec, target: Spec, weight: Spec | None, reduction: str, ignore_index: int) -> Spec:
-    """Rule of cross_entropy: class indices as nll_loss, or probabilities of the input's shape."""
-    check_dtype("cross_entropy", "float", x, weight)
-    if target.dtype.is_float:
-        if target.shape != x.shape:
-            raise ShapeError("cross_entropy", "probability targets have the input's shape", got=f"input {x}, target {target}")
-        return reduced("cross_entropy", (x.shape[0], *x.shape[2:])[: max(x.rank - 1, 0)], reduction, x.dtype)
-    try:
-        return nll_loss(x, target, weight, reduction, ignore_index)
-    except (ShapeError, DTypeError) as e:
-        raise type(e)("cross_entropy", e.rule, got=e.got, remedy=e.remedy) from None
-
-
-def ctc_loss(log_probs: Spec, targets: Spec, input_lengths: Spec, target_lengths: Spec, blank: int) -> tuple[Spec, Spec]:
-    """Rule of ctc_loss: log_probs [T, N, C], targets [N, S]; (loss [N], gradient [T, N, C])."""
-    check_dtype("ctc_loss", "float", log_probs)
-    if log_probs.rank != 3 or targets.rank != 2 or targets.shape[0] != log_probs.shape[1] or input_lengths.shape != (log_probs.shape[1],) or target_lengths.shape != (log_probs.shape[1],):
-        raise ShapeError("ctc_loss", "log_probs [T, N, C], targets [N, S], lengths [N]", got=f"{log_probs}, {targets}, {input_lengths}, {target_lengths}")
-    if not 0 <= blank < log_probs.shape[2]:
-        raise ArgumentError("ctc_loss", "blank is a class", got=blank)
-    return Spec((log_probs.shape[1],), log_probs.dtype), log_probs
-
-
-def square_matrix(op: str, out: str) -> Any:
-    """Rule of det (batch), inverse (same) of square matrices."""
-
-    def rule(x: Spec) -> Spec:
-        check_dtype(op, "float", x)
-        if x.rank < 2 or x.shape[-1] != x.shape[-2]:
-            raise ShapeError(op, "needs square matrices", got=x)
-        return Spec(x.shape[:-2] if out == "batch" else x.shape, x.dtype)
-
-    return rule
-
-
-def solve(a: Spec, b: Spec, *flags: bool) -> Spec:
-    """Rule of solve and triangular_solve: a [..., n, n], b [..., n, k]."""
-    check_dtype("solve", "float", a, b)
-    if a.rank < 2 or b.rank < 2 or a.shape[-1] != a.shape[-2] or a.shape[-1] != b.shape[-2]:
-        raise ShapeError("solve", "a [..., n, n] and b [..., n, k]", got=f"{a} and {b}")
-    return Spec((*broadcast_shapes("solve", a.shape[:-2], b.shape[:-2]), *b.shape[-2:]), a.dtype)
-
-
-def lu(x: Spec, pivot: bool) -> tuple[Spec, Spec, Spec]:
-    """Rule of lu: x [..., m, n] to P [..., m, m], L [..., m, k], U [..., k, n]."""
-    check_dtype("lu", "float", x)
-    if x.rank < 2:
-        raise ShapeError("lu", "needs matrices", got=x)
-    *batch, m, n = x.shape
-    k = min(m, n)
-    p = (*batch, m, m) if pivot else (0,)
-    return Spec(p, x.dtype), Spec((*batch, m, k), x.dtype), Spec((*batch, k, n), x.dtype)
-
-
-def qr(x: Spec, mode: str) -> tuple[Spec, Spec]:
-    """Rule of qr: mode is reduced, complete or r."""
-    check_dtype("qr", "float", x)
-    if x.rank < 2 or mode not in ("reduced", "complete", "r"):
-        raise ShapeError("qr", "needs matrices and mode reduced, complete or r", got=f"{x}, {mode}")
-    *batch, m, n = x.shape
-    k = m if mode == "complete" else min(m, n)
-    q = (0,) if mode == "r" else (*batch, m, k)
-    return Spec(q, x.dtype), Spec((*batch, k, n), x.dtype)
-
-
-def svd(x: Spec, full: bool) -> tuple[Spec, Spec, Spec]:
-    """Rule of svd: (U, S, Vh)."""
-    check_dtype("svd", "float", x)
-    if x.rank < 2:
-        raise ShapeError("svd", "needs matrices", got=x)
-    *batch, m, n = x.shape
-    k = min(m, n)
-    return (
-        Spec((*batch, m, m if full else k), x.dtype),
-        Spec((*batch, k), x.dtype),
-        Spec((*batch, n if full else k, n), x.dtype),
-    )
-
-
-def cross(x: Spec, y: Spec, dim: int) -> Spec:
-    """Rule of cross: both have 3 elements along dim, other dims broadcast."""
-    shape = broadcast_shapes("cross", x.shape, y.shape)
-    if not shape or x.rank != y.rank or x.shape[dim] != 3 or y.shape[dim] != 3:
-        raise ShapeError("cross", "both operands need 3 elements along dim", got=f"{x} and {y}, dim {dim}")
-    return Spec(shape, x.dtype)
-
-
-def rfft(x: Spec, dim: int, norm: str, n: int) -> tuple[Spec, Spec]:
-    """Rule of rfft over n samples along dim: (real, imag) with n // 2 + 1 bins."""
-    check_dtype("rfft", "float", x)
-    if not x.shape or n < 1:
-        raise ShapeError("rfft", "needs at least one dim and n >= 1", got=f"{x}, n {n}")
-    s = Spec(tuple(n // 2 + 1 if i == dim else e for i, e in enumerate(x.shape)), x.dtype)
-    return s, s
-
-
-def irfft(real: Spec, imag: Spec | None, dim: int, norm: str, n: int) -> Spec:
-    """Rule of irfft: n samples along dim."""
-    check_dtype("irfft", "float", real, imag)
-    if not real.shape or n < 1:
-        raise ShapeError("irfft", "needs at least one dim and n >= 1", got=f"{real}, n {n}")
-    return Spec(tuple(n if i == dim else e for i, e in enumerate(real.shape)), real.dtype)
 
 
 def quantize(x: Spec, scale: Spec | None, zero: Spec | None, dtype: DType) -> Spec:
     """Rule of quantize: to a quantised dtype; scale None = from the range of x."""
     check_dtype("quantize", "float", x, scale)
     if not dtype.is_quantized:
-        raise DTypeError("quantize", "dtype is a quantised scheme", got=dtype, remedy="Make one with burn.quantized(8).")
+        raise DTypeError(
+            "quantize",
+            "dtype is a quantised scheme",
+            got=dtype,
+            remedy="Make one with burn.quantized(8).",
+        )
     return Spec(x.shape, dtype)
 
 
@@ -428,9 +430,3 @@ def grid_sample_backward(
 ) -> tuple[Spec, Spec]:
     """Rule of grid_sample_backward: the gradients have the shapes of x and grid."""
     return x, grid
-
-
-def irfft_backward(g: Spec, dim: int, norm: str, bins: int) -> tuple[Spec, Spec]:
-    """Rule of irfft_backward: (real, imag) with `bins` along dim."""
-    s = Spec(tuple(bins if i == dim else e for i, e in enumerate(g.shape)), g.dtype)
-    return s, s

@@ -76,11 +76,28 @@ def slice_(x: Spec, steps: Shape, starts: Shape, stops: Shape) -> Spec:
     return Spec(slice_extents("slice", x.shape, steps, starts, stops), x.dtype)
 
 
+def select(x: Spec, dim: int, index: int) -> Spec:
+    """Rule of select."""
+    if not x.shape:
+        raise IndexRangeError("select", "needs a dim", got=x)
+    dim_index("select", dim, x.rank)
+    if not 0 <= index < x.shape[dim]:
+        raise IndexRangeError(
+            "select", "the index must lie inside the dim",
+            got=f"index {index}, dim {dim} of size {x.shape[dim]}",
+        )  # fmt: skip
+    return Spec((*x.shape[:dim], *x.shape[dim + 1 :]), x.dtype)
+
+
 def slice_assign(x: Spec, value: Spec, steps: Shape, starts: Shape, stops: Shape) -> Spec:
     """Rule of slice_assign: value broadcasts to the window."""
     window = slice_extents("slice_assign", x.shape, steps, starts, stops)
     if broadcast_shapes("slice_assign", window, value.shape) != window:
-        raise ShapeError("slice_assign", "value must broadcast to the window", got=f"value {value}, window {list(window)}")
+        raise ShapeError(
+            "slice_assign",
+            "value must broadcast to the window",
+            got=f"value {value}, window {list(window)}",
+        )
     return x
 
 
@@ -105,7 +122,9 @@ def diagonal_backward(g: Spec, dim1: int, dim2: int, shape: Shape, offset: int) 
     """Rule of diagonal_backward: zeros of `shape` with g on the diagonal."""
     want = diagonal(Spec(shape, g.dtype), dim1, dim2, offset)
     if want.shape != g.shape:
-        raise ShapeError("diagonal_backward", "g must have the diagonal's shape", got=f"{g}, want {want}")
+        raise ShapeError(
+            "diagonal_backward", "g must have the diagonal's shape", got=f"{g}, want {want}"
+        )
     return Spec(shape, g.dtype)
 
 
@@ -113,7 +132,11 @@ def unfold_dim(x: Spec, dim: int, size: int, step: int) -> Spec:
     """Rule of unfold_dim: windows along a dim, the window is the new last dim."""
     n = x.shape[dim] if x.shape else 1
     if size > n or size < 0 or step < 1:
-        raise ShapeError("unfold", "0 <= size <= extent and step >= 1", got=f"{x}, dim {dim}, size {size}, step {step}")
+        raise ShapeError(
+            "unfold",
+            "0 <= size <= extent and step >= 1",
+            got=f"{x}, dim {dim}, size {size}, step {step}",
+        )
     shape = list(x.shape) if x.shape else [1]
     shape[dim] = (n - size) // step + 1
     if not x.shape:
@@ -133,7 +156,9 @@ def cat(xs: tuple[Spec, ...], dim: int) -> Spec:
     first = xs[0]
     for s in xs:
         if s.rank != first.rank or s.rank == 0:
-            raise ShapeError("cat", "all tensors need the same rank, at least 1", got=", ".join(map(repr, xs)))
+            raise ShapeError(
+                "cat", "all tensors need the same rank, at least 1", got=", ".join(map(repr, xs))
+            )
         for i, (n, m) in enumerate(zip(s.shape, first.shape, strict=True)):
             if i != dim and n != m:
                 raise ShapeError(
@@ -152,13 +177,21 @@ def pad(x: Spec, mode: str, pads: tuple[tuple[int, int], ...]) -> Spec:
     out = []
     for n, (a, b) in zip(x.shape, pads, strict=True):
         if mode == "reflect" and max(a, b) >= max(n, 1) and (a > 0 or b > 0):
-            raise ShapeError("pad", "reflect padding must be less than the extent", got=f"{x}, pads {pads}")
+            raise ShapeError(
+                "pad", "reflect padding must be less than the extent", got=f"{x}, pads {pads}"
+            )
         if mode == "circular" and max(a, b) > n:
-            raise ShapeError("pad", "circular padding must not exceed the extent", got=f"{x}, pads {pads}")
+            raise ShapeError(
+                "pad", "circular padding must not exceed the extent", got=f"{x}, pads {pads}"
+            )
         if mode == "replicate" and n == 0 and (a > 0 or b > 0):
-            raise ShapeError("pad", "replicate padding needs a non-empty dim", got=f"{x}, pads {pads}")
+            raise ShapeError(
+                "pad", "replicate padding needs a non-empty dim", got=f"{x}, pads {pads}"
+            )
         if n + a + b < 0:
-            raise ShapeError("pad", "the padded extent must not be negative", got=f"{x}, pads {pads}")
+            raise ShapeError(
+                "pad", "the padded extent must not be negative", got=f"{x}, pads {pads}"
+            )
         out.append(n + a + b)
     return Spec(tuple(out), x.dtype)
 
@@ -178,7 +211,11 @@ def roll(x: Spec, dims: Shape, shifts: Shape) -> Spec:
 def repeat(x: Spec, repeats: Shape) -> Spec:
     """Rule of repeat: repeats covers at least the rank."""
     if len(repeats) < x.rank or any(r < 0 for r in repeats):
-        raise ShapeError("repeat", "one non-negative count per dim, at least the rank", got=f"{x}, repeats {repeats}")
+        raise ShapeError(
+            "repeat",
+            "one non-negative count per dim, at least the rank",
+            got=f"{x}, repeats {repeats}",
+        )
     shape = (1,) * (len(repeats) - x.rank) + x.shape
     return Spec(tuple(n * r for n, r in zip(shape, repeats, strict=True)), x.dtype)
 
