@@ -21,6 +21,7 @@ from burn_testing.samples.sample import (
     ErrorSample as ErrorSample,
     Sample as Sample,
     arrays as arrays,
+    as_bfloat16 as as_bfloat16,
     dtype_of as dtype_of,
     error as error,
     ints as ints,

@@ -151,7 +151,7 @@ def _word(value: Any) -> str:
 
 
 def draw(d: Draw, dtype: str, seed: int) -> Array:
-    """Return the elements of a `Draw` as an array; bfloat16 comes as float32.
+    """Return the elements of a `Draw` as an array; bfloat16 comes as float32, already rounded.
 
     Floats are distinct where the range allows it and keep away from multiples of one half, where
     kinks and ties of many functions lie.
@@ -160,7 +160,7 @@ def draw(d: Draw, dtype: str, seed: int) -> Array:
     kind: Any = np.dtype({"bf16": "f4"}.get(name, parse_dtype(name).name if name != "bf16" else "f4"))
     if d.values is not None:
         with np.errstate(all="ignore"):
-            return np.array(d.values).astype(kind)
+            return _held(np.array(d.values).astype(kind), name)
     rng = np.random.default_rng(seed)
     count = int(np.prod(d.shape))
     if kind.kind == "b":
@@ -173,7 +173,19 @@ def draw(d: Draw, dtype: str, seed: int) -> Array:
         flat = np.linspace(d.low, d.high, count + 2)[1:-1]
         near = np.abs(flat - np.round(flat * 2) / 2) < 0.04
         flat = rng.permutation(np.where(near, flat + 0.07, flat))
-    return flat.reshape(d.shape).astype(kind)
+    return _held(flat.reshape(d.shape).astype(kind), name)
+
+
+def _held(values: Array, name: str) -> Array:
+    return as_bfloat16(values) if name == "bf16" else values
+
+
+def as_bfloat16(values: Array) -> Array:
+    """Return float32 values as bfloat16 holds them: the upper half of the bits, half to even."""
+    bits = np.ascontiguousarray(values, np.float32).view(np.uint32).astype(np.uint64)
+    rounded = (bits + 0x7FFF + (bits >> 16 & 1)) >> 16 << 16
+    kept = np.where(np.isfinite(values), rounded, bits).astype(np.uint32)
+    return kept.view(np.float32).reshape(values.shape)
 
 
 def arrays(s: Sample | ErrorSample, dtype: str) -> list[Any]:

@@ -1,0 +1,120 @@
+"""The checks themselves: each returns what is wrong with one operation on one device."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from burn_backend import TensorBase
+from burn_ir import CATALOG
+from burn_std import UnsupportedOpError
+from burn_testing.conformance.calls import (
+    Output,
+    call,
+    declared_unsupported,
+    flat,
+    inputs,
+    read,
+    supported,
+)
+from burn_testing.layouts import LAYOUTS
+from burn_testing.samples import ERRORS, SAMPLES, Sample
+from burn_testing.tolerance import difference, tolerance
+
+
+def same_values(device: Any, reference: Any, name: str) -> list[str]:
+    """Dtype, shape and values of every sample in every dtype; inputs stay as they were."""
+    return _each(device, name, lambda s, dtype: _values(device, reference, s, dtype))
+
+
+def same_layouts(device: Any, name: str) -> list[str]:
+    """Every layout of the inputs gives what row-major inputs give."""
+    return _each(device, name, lambda s, dtype: _layouts(device, s, dtype), widest=True)
+
+
+def refusals(device: Any, name: str) -> list[str]:
+    """Every error sample raises its class and names the operation."""
+    wrong = []
+    for s in ERRORS[name]:
+        if not supported(device, s, s.dtype):
+            continue
+        line = _refused(device, s)
+        if line and not declared_unsupported(device, name):
+            wrong.append(f"{s.name}: {line}")
+    return wrong
+
+
+def _each(device: Any, name: str, check: Any, widest: bool = False) -> list[str]:
+    wrong = []
+    for s in SAMPLES[name]:
+        kinds = [d for d in s.dtypes if supported(device, s, d)]
+        if widest:
+            kinds = [d for d in kinds if d == "f32"] or kinds[-1:]
+        for dtype in kinds:
+            try:
+                wrong += [f"{s.name} {dtype}: {line}" for line in check(s, dtype)]
+            except UnsupportedOpError as error:
+                if not declared_unsupported(device, name):
+                    wrong.append(f"{s.name} {dtype}: {error}")
+            except Exception as error:  # noqa: BLE001 - one report of all samples
+                wrong.append(f"{s.name} {dtype}: {type(error).__name__}: {error}")
+    return wrong
+
+
+def _values(device: Any, reference: Any, s: Sample, dtype: str) -> list[str]:
+    given = inputs(device.context, s, dtype)
+    before = [read(x).values.copy() for x in flat(given)]
+    found = [read(x) for x in call(device.context, s, given)]
+    wrong = [
+        f"input {i} changed: {line}"
+        for i, (x, old) in enumerate(zip(flat(given), before, strict=True))
+        if (line := difference(read(x).values, old, tolerance(CATALOG["reshape"], "bool")))
+    ]
+    expected = reference.expected(s, dtype)
+    if len(found) != len(expected):
+        return [*wrong, f"{len(found)} results, expected {len(expected)}"]
+    for i, (out, want) in enumerate(zip(found, expected, strict=True)):
+        if (out.dtype, out.shape) != (want.dtype, want.shape):
+            wrong.append(f"result {i}: {out.dtype}{list(out.shape)}, expected {want.dtype}{list(want.shape)}")
+        elif want.values is not None and _has_values(device):
+            line = difference(out.values, want.values, tolerance(CATALOG[s.entry], out.dtype, s.length))
+            if line:
+                wrong.append(f"result {i}: {line}")
+    return wrong
+
+
+def _has_values(device: Any) -> bool:
+    """The null backend knows shapes and dtypes alone."""
+    return getattr(device.resource.backend, "computes", True)
+
+
+def _layouts(device: Any, s: Sample, dtype: str) -> list[str]:
+    plain = [read(x) for x in call(device.context, s, inputs(device.context, s, dtype))]
+    wrong = []
+    for layout in LAYOUTS:
+        found = [read(x) for x in call(device.context, s, inputs(device.context, s, dtype, layout))]
+        for i, (out, want) in enumerate(zip(found, plain, strict=True)):
+            line = _compared(out, want, s)
+            if line and _has_values(device):
+                wrong.append(f"{layout}, result {i}: {line}")
+    return wrong
+
+
+def _compared(out: Output, want: Output, s: Sample) -> str | None:
+    if (out.dtype, out.shape) != (want.dtype, want.shape):
+        return f"{out.dtype}{list(out.shape)}, expected {want.dtype}{list(want.shape)}"
+    return difference(out.values, want.values, tolerance(CATALOG[s.entry], out.dtype, s.length))
+
+
+def _refused(device: Any, s: Any) -> str | None:
+    given = inputs(device.context, s, s.dtype)
+    try:
+        out = call(device.context, s, given)
+        for x in out:
+            if isinstance(x, TensorBase):
+                read(x)
+        device.sync()
+    except s.error as error:
+        return None if error.op in s.ops else f"names {error.op!r}, expected one of {s.ops}"
+    except Exception as error:  # noqa: BLE001 - reported
+        return f"{type(error).__name__}: {error}, expected {s.error.__name__}"
+    return f"was accepted, expected {s.error.__name__}"
