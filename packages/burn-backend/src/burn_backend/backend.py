@@ -155,13 +155,22 @@ class Backend:
             kernel = self.table[entry.name]
 
             def make(key: Any) -> Callable[..., Any]:
-                if entry.lift and key is not None and not self.dtypes[key].is_float:
-                    raise Again
-                check_accepts(entry, key, self.dtypes)
+                self.accepts(entry, key)
                 return kernel.make(key)
 
             memo = self._kernels.setdefault(entry.name, Memo(make))
         return memo
+
+    def accepts(self, entry: Entry, key: Any) -> None:
+        """Check the payload dtype that leads a call.
+
+        Raises:
+            Again: integers must be lifted first.
+            DTypeError: the entry does not take the dtype.
+        """
+        if entry.lift and key is not None and not self.dtypes[key].is_float:
+            raise Again
+        check_accepts(entry, key, self.dtypes)
 
     def infer(self, entry: Entry) -> Memo:
         """Return the remembered shape rule: key of `infer_key` to (shape, native dtype)s."""

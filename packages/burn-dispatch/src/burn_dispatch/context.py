@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from burn_backend import TENSOR_CLASS, Fragments, TensorBase
+from burn_backend import TENSOR_CLASS, Fragments, Memo, TensorBase, infer_key
 from burn_dispatch import scopes
 from burn_dispatch.generator import generate
 from burn_dispatch.resource import Resource
@@ -218,8 +218,16 @@ def decomposed(context: Context, entry: Entry) -> Fragments:
     names = ", ".join(_wrapped(i) for i in entry.inputs)
     attrs = ", ".join(a.name for a in entry.attrs)
     call = f"DECOMPOSE({', '.join(p for p in ('PLAIN', names, attrs) if p)})"
-    lines = [f"r = {call}", "r = [e.v for e in r]" if entry.multi else "r = r.v"]
-    return Fragments(lines, {"DECOMPOSE": decompose, "PLAIN": plain, "MAKE": plain.make})
+    # The entry's own dtype and shape rules speak first: its parts would name themselves.
+    backend = context.resource.backend
+    lines = ["ACCEPTED[d]"]
+    constants = {"DECOMPOSE": decompose, "PLAIN": plain, "MAKE": plain.make}
+    constants["ACCEPTED"] = Memo(lambda key: backend.accepts(entry, key))
+    if entry.klass != "dynamic":
+        constants |= {"INFER": backend.infer(entry), "TUPLE": tuple}
+        lines.append(f"INFER[{infer_key(entry)}]")
+    lines += [f"r = {call}", "r = [e.v for e in r]" if entry.multi else "r = r.v"]
+    return Fragments(lines, constants)
 
 
 def _wrapped(i: Any) -> str:

@@ -100,7 +100,7 @@ def _load(name: str, i: Any, f: Fragments, again: str, first: bool, reference: s
             f"        if t.b is not CTX: {again}",
             f"    {v} = [t.v for t in {name}]",
             *(f"    {m}" for m in more),
-            f"except AttributeError: {again}",
+            f"except (AttributeError, TypeError): {again}",
         ]
     take = [f"{v} = {name}.v", *more]
     if i.optional:

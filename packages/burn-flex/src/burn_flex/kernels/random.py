@@ -53,7 +53,7 @@ def grid(key: Key, count: int, dtype: np.dtype[Any]) -> Array:
     return out
 
 
-@kernel("uniform", checked=True)
+@kernel("uniform")
 def uniform(dtype: DType, shape: tuple[int, ...], low: float, high: float, key: Key) -> Any:
     """Floats in [low, high): low + u (high - low), below high even after rounding."""
     target = NATIVE[dtype]
@@ -68,7 +68,7 @@ def uniform(dtype: DType, shape: tuple[int, ...], low: float, high: float, key: 
     return out
 
 
-@kernel("normal", checked=True)
+@kernel("normal")
 def normal(dtype: DType, shape: tuple[int, ...], mean: float, std: float, key: Key) -> Any:
     """mean + std z with z = sqrt(-2 ln((w0 + 1) / 2^32)) cos(2 pi w1 / 2^32)."""
     target = NATIVE[dtype]
@@ -102,7 +102,7 @@ def _high_product(w: Array, span: int) -> Any:
     return a * c + (middle >> half) + (cross >> half)
 
 
-@kernel("randint", checked=True, quiet=True)
+@kernel("randint", quiet=True)
 def randint(dtype: DType, shape: tuple[int, ...], low: int, high: int, key: Key) -> Any:
     """Integers in [low, high): the high word of word * (high - low)."""
     count, span = prod(shape), high - low

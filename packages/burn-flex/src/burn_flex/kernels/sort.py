@@ -116,7 +116,7 @@ def searchsorted(ordered: Array, values: Array, right: bool) -> Any:
     return low
 
 
-@kernel("unique", quiet=True)
+@kernel("unique", checked=True, quiet=True)
 def unique(x: Array, return_inverse: bool, return_counts: bool) -> list[Any]:
     """Sorted distinct values, then the inverse and the counts where asked; NaN equals nothing."""
     distinct: Fn = np.unique
