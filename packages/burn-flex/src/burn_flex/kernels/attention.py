@@ -19,7 +19,7 @@ def _weights(q: Array, k: Array, mask: Array | None, causal: bool, scale: float)
 
     A bool mask is True where a key takes part; causal keeps key j for query i when j <= i.
     """
-    scores = np.matmul(q, np.swapaxes(k, -1, -2))
+    scores: Array = np.matmul(q, np.swapaxes(k, -1, -2))
     scores *= scale
     if mask is not None:
         if mask.dtype == np.bool_:
@@ -47,7 +47,8 @@ def attention(
 ) -> Array:
     """q [..., L, E], k [..., S, E], v [..., S, V] to [..., L, V]."""
     k, v = _heads(q, k, gqa), _heads(q, v, gqa)
-    return np.matmul(_weights(q, k, mask, causal, scale), v)
+    out: Array = np.matmul(_weights(q, k, mask, causal, scale), v)
+    return out
 
 
 def _sum_to(x: Array, shape: tuple[int, ...], gqa: bool) -> Array:
@@ -58,12 +59,13 @@ def _sum_to(x: Array, shape: tuple[int, ...], gqa: bool) -> Array:
     if extra:
         x = x.sum(axis=tuple(range(extra)))
     dims = tuple(i for i, (a, b) in enumerate(zip(x.shape, shape, strict=True)) if a != b)
-    return x.sum(axis=dims, keepdims=True) if dims else x
+    return np.add.reduce(x, axis=dims, keepdims=True) if dims else x
 
 
 @wide("attention_backward")
 def attention_backward(
-    g: Array, q: Array, k: Array, v: Array, mask: Array | None, causal: bool, gqa: bool, scale: float
+    g: Array, q: Array, k: Array, v: Array, mask: Array | None, causal: bool, gqa: bool,
+    scale: float,
 ) -> tuple[Array, Array, Array, Array]:  # fmt: skip
     """(dq, dk, dv, ds): ds = p * (dp - sum(dp * p)) is the gradient of a float mask too."""
     keys, values = _heads(q, k, gqa), _heads(q, v, gqa)

@@ -58,6 +58,14 @@ def _inner(lengths: Ints, padding: Ints) -> tuple[slice, ...]:
     return (slice(None), *(slice(p, p + n) for n, p in zip(lengths, padding, strict=True)))
 
 
+def _seen(offsets: Ints, dilation: Ints, stride: Ints, out: Ints) -> tuple[slice, ...]:
+    """Return the padded elements that all windows see at one tap."""
+    return tuple(
+        slice(k * d, k * d + s * (o - 1) + 1, s)
+        for k, d, s, o in zip(offsets, dilation, stride, out, strict=True)
+    )
+
+
 def _out_lengths(x: Array, kernel: Ints, stride: Ints, padding: Ints, dilation: Ints) -> Ints:
     return tuple(
         (n + 2 * p - d * (k - 1) - 1) // s + 1
@@ -73,7 +81,8 @@ class _Windows:
     """
 
     def __init__(
-        self, x: Array, kernel: Ints, out: Ints, stride: Ints, padding: Ints, dilation: Ints, groups: int
+        self, x: Array, kernel: Ints, out: Ints, stride: Ints, padding: Ints, dilation: Ints,
+        groups: int,
     ) -> None:  # fmt: skip
         self.kernel, self.groups = kernel, groups
         self.channels = x.shape[1] // groups
@@ -88,7 +97,8 @@ class _Windows:
         else:
             x = _planes(x, padding)
             x = x.reshape(n, groups, self.channels, *x.shape[2:])
-            batch, group, channel, *space = x.strides
+            batch, group, channel = x.strides[:3]
+            space = x.strides[3:]
         steps = [s * b for s, b in zip(stride, space, strict=True)]
         taps = [s * b for s, b in zip(dilation, space, strict=True)]
         if self.runs:
@@ -131,7 +141,8 @@ class _Windows:
 
 @wide("conv")
 def conv(
-    x: Array, weight: Array, bias: Array | None, stride: Ints, padding: Ints, dilation: Ints, groups: int
+    x: Array, weight: Array, bias: Array | None, stride: Ints, padding: Ints, dilation: Ints,
+    groups: int,
 ) -> Array:  # fmt: skip
     """x [N, C, *L], weight [O, C / groups, *K] to [N, O, *out], channels-last in memory."""
     kernel = weight.shape[2:]
@@ -180,15 +191,12 @@ def conv_input_grad(
     w = np.ascontiguousarray(w.transpose(3, 0, 1, 2))  # [taps, groups, O / groups, C / groups]
     step = max(1, _CHUNK // max(1, length * max(channels, outs)))
     for start in range(0, n, step):
-        part = rows[start : start + step].reshape(-1, outs)
+        part: Array = rows[start : start + step].reshape(-1, outs)
         if groups > 1:
             part = part.reshape(len(part), groups, outs // groups).swapaxes(0, 1)
         target = dx[start : start + step]
         for tap, offsets in enumerate(product(*map(range, kernel))):
-            where = tuple(
-                slice(k * d, k * d + s * (o - 1) + 1, s)
-                for k, d, s, o in zip(offsets, dilation, stride, out, strict=True)
-            )
+            where = _seen(offsets, dilation, stride, out)
             if groups == 1:
                 add = np.matmul(part, w[tap, 0])
             else:
@@ -208,7 +216,7 @@ def conv_weight_grad(
     rows = _channels_last(g, (0,) * len(out)).reshape(g.shape[0], windows.length, outs)
     total = np.zeros((groups, windows.size, outs // groups), g.dtype)
     for here, columns in windows.chunks():
-        part = rows[here].reshape(columns.shape[1], outs)
+        part: Array = rows[here].reshape(columns.shape[1], outs)
         if groups == 1:
             total[0] += np.matmul(columns[0].T, part)
         else:
@@ -257,12 +265,9 @@ def fold(x: Array, kernel: Ints, dilation: Ints, padding: Ints, stride: Ints, si
         for n, k, s, p, d in zip(size, kernel, stride, padding, dilation, strict=True)
     )
     n, channels = x.shape[0], x.shape[1] // prod(kernel)
-    columns = x.reshape(n, channels, *kernel, *out)
+    columns = x.reshape(n, channels, prod(kernel), *out)
     y = np.zeros((n, channels, *(m + 2 * p for m, p in zip(size, padding, strict=True))), x.dtype)
-    for offsets in product(*map(range, kernel)):
-        where = tuple(
-            slice(k * d, k * d + s * (o - 1) + 1, s)
-            for k, d, s, o in zip(offsets, dilation, stride, out, strict=True)
-        )
-        y[(slice(None), slice(None), *where)] += columns[(slice(None), slice(None), *offsets)]
+    for tap, offsets in enumerate(product(*map(range, kernel))):
+        where = _seen(offsets, dilation, stride, out)
+        y[(slice(None), slice(None), *where)] += columns[:, :, tap]
     return np.ascontiguousarray(y[(slice(None), *_inner(size, padding))])

@@ -133,10 +133,12 @@ def _cubic_slopes(t: Array) -> list[Array]:
     a = t.dtype.type(CUBIC)
 
     def near(d: Array) -> Array:
-        return (3 * (a + 2) * d - 2 * (a + 3)) * d
+        slope: Array = (3 * (a + 2) * d - 2 * (a + 3)) * d
+        return slope
 
     def far(d: Array) -> Array:
-        return (3 * a * d - 10 * a) * d + 8 * a
+        slope: Array = (3 * a * d - 10 * a) * d + 8 * a
+        return slope
 
     return [far(t + 1), near(t), -near(1 - t), -far(2 - t)]
 

@@ -30,8 +30,9 @@ def _small_int_matmul(x: Array, y: Array) -> Array:
     """Exact through f64 GEMM: sums of 8 and 16 bit products stay below 2^53, then wrap."""
     k = x.shape[-1] if x.ndim else 0
     if x.size * (y.shape[-1] if y.ndim > 1 else 1) < _SMALL_PRODUCT or k >= 1 << 20:
-        return np.matmul(x, y)
-    out = np.matmul(x.astype(np.float64), y.astype(np.float64))
+        plain: Array = np.matmul(x, y)
+        return plain
+    out: Array = np.matmul(x.astype(np.float64), y.astype(np.float64))
     return out.astype(np.int64).astype(x.dtype)
 
 
@@ -42,7 +43,7 @@ def linear(x: Array, weight: Array, bias: Array | None) -> Array:
         raise ValueError("weight has more than two dims")  # the rule of the entry then says so
     if x.ndim > 2 and weight.ndim == 2 and x.size:
         flat = np.matmul(x.reshape(-1, x.shape[-1]), weight.T)
-        out = flat.reshape(*x.shape[:-1], weight.shape[0])
+        out: Array = flat.reshape(*x.shape[:-1], weight.shape[0])
     else:
         out = np.matmul(x, weight.T)
     if bias is not None:
@@ -146,9 +147,10 @@ def lu(x: Array, pivot: bool) -> tuple[Array, Array, Array]:
 def qr(x: Array, mode: str) -> tuple[Array, Array]:
     """x = Q R with LAPACK's signs; mode r leaves Q empty."""
     if mode == "r":
-        return np.zeros(0, x.dtype), np.linalg.qr(x, mode="r")
-    q, r = np.linalg.qr(x, mode=mode)  # type: ignore[call-overload]
-    return q, r
+        only: Any = np.linalg.qr(x, mode="r")
+        return np.zeros(0, x.dtype), only
+    parts: Any = np.linalg.qr(x, "complete" if mode == "complete" else "reduced")
+    return parts.Q, parts.R
 
 
 @wide("svd")

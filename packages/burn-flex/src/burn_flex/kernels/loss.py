@@ -20,13 +20,14 @@ def _reduced(loss: Array, reduction: str, batch: int = 0) -> Array:
         return loss
     if reduction == "mean":
         return _ratio(loss.sum(), loss.size)
-    total = loss.sum()
+    total: Array = loss.sum()
     return _ratio(total, batch) if reduction == "batchmean" else total
 
 
-def _ratio(total: Any, count: Any) -> Any:
+def _ratio(total: Any, count: Any) -> Array:
     """total / count in total's dtype; 0 / 0 is NaN: the mean of nothing."""
-    return np.divide(total, np.asarray(count, total.dtype))
+    mean: Array = np.divide(total, np.asarray(count, total.dtype))
+    return mean
 
 
 @wide("mse_loss")
@@ -121,7 +122,8 @@ def _finish(loss: Array, weights: Array, shape: tuple[int, ...], reduction: str)
     """Reduce per-sample losses; the mean divides by the sum of their weights."""
     if reduction == "none":
         return loss.reshape(shape)
-    return _ratio(loss.sum(), weights.sum()) if reduction == "mean" else loss.sum()
+    total: Array = loss.sum()
+    return _ratio(total, weights.sum()) if reduction == "mean" else total
 
 
 @wide("nll_loss")
@@ -140,7 +142,8 @@ def nll_loss(
 
 
 def _weighted(
-    loss: Array, at: Array, kept: Array, weight: Array | None, shape: tuple[int, ...], reduction: str
+    loss: Array, at: Array, kept: Array, weight: Array | None, shape: tuple[int, ...],
+    reduction: str,
 ) -> Array:  # fmt: skip
     factor = kept.astype(loss.dtype)
     if weight is not None:
@@ -179,7 +182,8 @@ def cross_entropy(
     smooth = np.where(kept, smooth, 0)
     factor = kept.astype(x.dtype) if weight is None else np.where(kept, weight[at], 0)
     spread = _finish(smooth, factor, target.shape, reduction)
-    return (1 - label_smoothing) * loss + label_smoothing / classes * spread
+    mixed: Array = (1 - label_smoothing) * loss + label_smoothing / classes * spread
+    return mixed
 
 
 def _soft_cross_entropy(

@@ -22,7 +22,8 @@ def _softmax_input(x: Array, dtype: DType | None) -> tuple[Array, np.dtype[np.ge
 
 def shifted(x: Array, dim: int) -> Array:
     """Return a fresh x - max(x); a row of -inf gives NaN, as the formula says."""
-    return x - x.max(axis=dim, keepdims=True)
+    out: Array = x - x.max(axis=dim, keepdims=True)
+    return out
 
 
 @kernel("softmax")
@@ -52,7 +53,7 @@ def log_softmax(x: Array, dim: int, dtype: DType | None) -> Array:
 
 def _mean(x: Array, axes: Ints, dtype: Any = None) -> Array:
     """Return the mean over axes, kept as 1; NaN over nothing (ndarray.mean would warn)."""
-    total = x.sum(axis=axes, keepdims=True, dtype=dtype)
+    total: Array = x.sum(axis=axes, keepdims=True, dtype=dtype)
     total /= prod(x.shape[a] for a in axes)
     return total
 
@@ -148,7 +149,8 @@ def batch_norm(
         out, used_mean, _, used_var = _normalised(work, axes, eps)
         out = _affine(out, scale, shift)
     else:
-        used_mean, used_var = _in(mean, work.dtype), _in(var, work.dtype)
+        used_mean = up(mean).astype(work.dtype, copy=False)
+        used_var = up(var).astype(work.dtype, copy=False)
         factor = _channels(1 / np.sqrt(used_var + eps), x.ndim)
         out = work - _channels(used_mean, x.ndim)
         out = _affine(out, factor if scale is None else factor * scale, shift)

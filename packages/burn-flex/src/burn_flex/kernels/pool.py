@@ -96,7 +96,9 @@ def max_pool(
     return best, index
 
 
-def _tap_tables(sizes: list[tuple[int, ...]], out: Ints, taps: list[Ints]) -> tuple[Array, Array]:
+def _tap_tables(
+    sizes: list[tuple[int, int, int, int, int]], out: Ints, taps: list[Ints]
+) -> tuple[Array, Array]:
     """Return per window the first tap inside the input, and per tap its offset in the plane."""
     first = np.zeros((), np.int64)
     offsets = np.zeros(len(taps), np.int64)
@@ -176,12 +178,13 @@ def _spread(g: Array, kernel: Ints, stride: Ints, extents: Ints) -> Array:
 
 
 def _divisors(
-    lengths: Ints, kernel: Ints, stride: Ints, padding: Ints, out: Ints, include_pad: bool, divisor: int | None
+    lengths: Ints, kernel: Ints, stride: Ints, padding: Ints, out: Ints, include_pad: bool,
+    divisor: int | None,
 ) -> Any:  # fmt: skip
     """Return what each window divides by: PyTorch clips windows to the padded input."""
     if divisor is not None:
         return divisor
-    counts = np.ones((), np.int64)
+    counts: Array = np.ones((), np.int64)
     for n, k, s, p, o in zip(lengths, kernel, stride, padding, out, strict=True):
         start = np.arange(o) * s - p
         stop = np.minimum(start + k, n + p)
@@ -194,10 +197,11 @@ def _divisors(
 def _divide(total: Array, by: Any) -> Array:
     """Divide sums; integers truncate towards zero."""
     if total.dtype.kind == "f":
-        return np.divide(total, np.asarray(by, total.dtype))
+        mean: Array = np.divide(total, np.asarray(by, total.dtype))
+        return mean
     by = np.asarray(by, np.int64)
-    sums = total.astype(np.int64)
-    return ((sums - np.fmod(sums, by)) // by).astype(total.dtype)
+    whole: Array = (total - np.fmod(total, by)) // by
+    return whole
 
 
 def _reach(kernel: Ints, stride: Ints, out: Ints) -> Ints:
@@ -206,7 +210,8 @@ def _reach(kernel: Ints, stride: Ints, out: Ints) -> Ints:
 
 @wide("avg_pool")
 def avg_pool(
-    x: Array, kernel: Ints, stride: Ints, padding: Ints, ceil: bool, count_include_pad: bool, divisor: int | None
+    x: Array, kernel: Ints, stride: Ints, padding: Ints, ceil: bool, count_include_pad: bool,
+    divisor: int | None,
 ) -> Array:  # fmt: skip
     """x [N, C, *L] to means of windows."""
     lengths = x.shape[2:]
@@ -247,7 +252,7 @@ def adaptive_avg_pool(x: Array, size: Ints) -> Array:
     dtype = x.dtype
     if dtype.kind in "iu":
         x = x.astype(np.int64)
-    counts = np.ones((), np.int64)
+    counts: Array = np.ones((), np.int64)
     for dim, (n, o) in enumerate(zip(x.shape[2:], size, strict=True), 2):
         if not o:
             return np.zeros((*x.shape[:2], *size), dtype)

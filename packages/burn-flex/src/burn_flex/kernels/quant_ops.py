@@ -13,7 +13,7 @@ from burn_std import DType, QDType
 def _blocks(x: Array, block: int) -> tuple[Array, Array]:
     """Return (min, max) of every block of the last dim, or of the whole tensor for block 0."""
     if not x.size:
-        shape = x.shape[:-1] + (-(-x.shape[-1] // block),) if block and x.ndim else ()
+        shape = (*x.shape[:-1], -(-x.shape[-1] // block)) if block and x.ndim else ()
         return np.zeros(shape, x.dtype), np.zeros(shape, x.dtype)
     if not block:
         return np.asarray(x.min()), np.asarray(x.max())

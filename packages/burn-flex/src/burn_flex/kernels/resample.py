@@ -32,10 +32,12 @@ def cubic_weights(t: Array) -> list[Array]:
     a = t.dtype.type(CUBIC)
 
     def near(d: Array) -> Array:
-        return ((a + 2) * d - (a + 3)) * d * d + 1
+        weight: Array = ((a + 2) * d - (a + 3)) * d * d + 1
+        return weight
 
     def far(d: Array) -> Array:
-        return ((a * d - 5 * a) * d + 8 * a) * d - 4 * a
+        weight: Array = ((a * d - 5 * a) * d + 8 * a) * d - 4 * a
+        return weight
 
     return [far(t + 1), near(t), near(1 - t), far(2 - t)]
 
@@ -132,7 +134,8 @@ def _fixed_point(
 
 @wide("interpolate_backward")
 def interpolate_backward(
-    g: Array, mode: str, align_corners: bool, size: Ints, scales: tuple[float | None, ...], shape: Ints
+    g: Array, mode: str, align_corners: bool, size: Ints, scales: tuple[float | None, ...],
+    shape: Ints,
 ) -> Array:  # fmt: skip
     """The adjoint: every g times its weight, added to the element that it was read from."""
     nearest = mode.startswith("nearest")
