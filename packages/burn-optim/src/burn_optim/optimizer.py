@@ -67,11 +67,12 @@ class Optimizer:
     def _step(self, model: Module, grads: Any, lr: float, keep: bool, skip: Tensor | None) -> list[Any]:
         groups: dict[Any, list[Parameter]] = {}
         gradients: dict[Parameter, Tensor] = {}
+        counts: dict[int, Tensor] = {}
         for p in model.parameters():
             g = grads.get(p) if keep else grads.take(p)
             if g is not None:
                 gradients[p] = g
-                state = self._state.get(p) or self._begin(p)
+                state = self._state.get(p) or self._begin(p, counts)
                 groups.setdefault((id(p.b.resource), p.dtype, id(state["step"])), []).append(p)
         if not groups:
             raise ArgumentError(
@@ -86,24 +87,19 @@ class Optimizer:
             used.append(resource.backend)
         return used
 
-    def _begin(self, p: Parameter) -> dict[str, Tensor]:
+    def _begin(self, p: Parameter, counts: dict[int, Tensor]) -> dict[str, Tensor]:
+        """Return the state of a parameter at its first step; those that start together share
+        one step count, so that one operation updates them all."""
         ctx = p.b.resource.plain_context()
         state: dict[str, Tensor] = {k: ctx.full(p.dtype, p.shape, 0) for k in self.active_slots()}
-        # Parameters that start together share one step count.
-        fresh = getattr(self, "_fresh_step", None)
-        if fresh is None or fresh[0] is not ctx or fresh[1]() is None:
-            step = ctx.full(int64, (), 0)
-            from weakref import ref
-
-            self._fresh_step = (ctx, ref(step))
-        else:
-            step = fresh[1]()
+        step = counts.get(id(ctx))
+        if step is None:
+            step = counts[id(ctx)] = ctx.full(int64, (), 0)
         state["step"] = step
         self._state[p] = state
         return state
 
     def _update_group(self, ctx: Any, params: list[Parameter], grads: list[Tensor], lr: float, skip: Tensor | None) -> None:
-        self._fresh_step = None
         states = [self._state[p] for p in params]
         names = self.active_slots()
         columns = [[s[name] for s in states] for name in names]
