@@ -111,8 +111,10 @@ def spread(shape: Shape, where: Shape) -> Shape:
 
 
 def shape_of(value: Any) -> Shape:
-    return (len(value), *shape_of(value[0])) if isinstance(value, list) and value else (
-        (0,) if isinstance(value, list) else ()
+    return (
+        (len(value), *shape_of(value[0]))
+        if isinstance(value, list) and value
+        else ((0,) if isinstance(value, list) else ())
     )
 
 
@@ -356,11 +358,13 @@ def scatter(ops: Fake, x: Array, index: Array, src: Array, dim: int, mode: str) 
 
 def _indexed(x: Shape, indices: Sequence[Array], dims: Shape) -> tuple[Shape, Callable[..., Any]]:
     """Return the shape of x[indices] and the place in x of every place in it."""
-    window = CATALOG["index"].infer(
-        Spec(x, float32), tuple(Spec(i.shape, i.dtype) for i in indices), dims
-    ).shape
+    window = (
+        CATALOG["index"]
+        .infer(Spec(x, float32), tuple(Spec(i.shape, i.dtype) for i in indices), dims)
+        .shape
+    )
     inner = len(window) - (len(x) - len(dims))
-    adjacent = all(b == a + 1 for a, b in zip(dims, dims[1:], strict=False))
+    adjacent = dims[-1] - dims[0] == len(dims) - 1
     first = dims[0] if adjacent else 0
     rest = [d for d in range(len(x)) if d not in dims]
 

@@ -39,15 +39,19 @@ CLASSES = {
 }
 
 
-def cases() -> list[tuple[Entry, DType, tuple[Any, ...]]]:
-    out = []
-    for entry in MAPS:
-        for dtype in CLASSES[entry.accepts]:
-            table = ATTRS if dtype.is_float else INT_ATTRS
-            for attrs in table.get(entry.name, [(0,)] if entry.klass == "map" else []):
-                if entry.attrs or attrs == (0,):
-                    out.append((entry, dtype, attrs if entry.attrs else ()))
-    return out
+def attributes(entry: Entry, dtype: DType) -> list[tuple[Any, ...]]:
+    if not entry.attrs:
+        return [()]
+    return (ATTRS if dtype.is_float else INT_ATTRS)[entry.name]
+
+
+CASES = [
+    (entry, dtype, attrs)
+    for entry in MAPS
+    for dtype in CLASSES[entry.accepts]
+    if dtype.is_float or not entry.attrs or entry.name in INT_ATTRS
+    for attrs in attributes(entry, dtype)
+]
 
 
 def values(dtype: DType) -> list[Any]:
@@ -78,7 +82,7 @@ def compare(fake: Any, entry: Entry, args: list[Any], tolerance: float) -> None:
 
 
 @pytest.mark.parametrize(
-    ("entry", "dtype", "attrs"), cases(), ids=lambda v: getattr(v, "name", str(v))
+    ("entry", "dtype", "attrs"), CASES, ids=lambda v: getattr(v, "name", str(v))
 )
 def test_decomposition_equals_the_expression(
     fake: Any, entry: Entry, dtype: DType, attrs: tuple[Any, ...]

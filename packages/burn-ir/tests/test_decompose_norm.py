@@ -28,9 +28,7 @@ def close(got: Any, want: Any, tolerance: float = 1e-12) -> None:
 
 def test_layer_norm_and_statistics(fake: Any) -> None:
     x = fake.tensor([[1.0, 3.0], [2.0, 2.0]])
-    out, mean, rstd = fake.layer_norm(
-        x, fake.tensor([2.0, 2.0]), fake.tensor([1.0, 0.0]), 1, 0.0
-    )
+    out, mean, rstd = fake.layer_norm(x, fake.tensor([2.0, 2.0]), fake.tensor([1.0, 0.0]), 1, 0.0)
     close(out.list()[0], [-1.0, 2.0])
     close(mean.list(), [[2.0], [2.0]])
     close(rstd.list()[0], [1.0])
@@ -107,7 +105,7 @@ def test_attention_with_grouped_heads_repeats_keys(fake: Any) -> None:
                        shape=(1, 4, 2, 1))  # fmt: skip
     close(got.data, fake.attention(q, wide, wide, None, False, False, None).data)
     g = fake.tensor([1.0] * 8, shape=(1, 4, 2, 1))
-    dq, dk, dv, scores = fake.attention_backward(g, q, k, k, None, False, True, None)
+    _, dk, dv, scores = fake.attention_backward(g, q, k, k, None, False, True, None)
     _, dkw, dvw, _ = fake.attention_backward(g, q, wide, wide, None, False, False, None)
     close(dk.data[:2], [dkw.data[0] + dkw.data[2], dkw.data[1] + dkw.data[3]])
     close(dv.data[2:], [dvw.data[4] + dvw.data[6], dvw.data[5] + dvw.data[7]])
@@ -177,9 +175,14 @@ def test_nll_loss_ignores_and_weighs(fake: Any) -> None:
     gone = fake.tensor([-100] * 3, int64)
     close(fake.nll_loss(x, gone, None, "mean", -100).list(), NAN)
     assert fake.nll_loss(x, gone, None, "sum", -100).list() == 0.0
-    assert fake.nll_loss(fake.tensor([-1.0, -2.0]), fake.tensor(1, int64), None, "mean", -100).list() == 2.0
+    assert (
+        fake.nll_loss(fake.tensor([-1.0, -2.0]), fake.tensor(1, int64), None, "mean", -100).list()
+        == 2.0
+    )
     deep = fake.tensor([[[-1.0, -2.0], [-3.0, -4.0]]])
-    assert fake.nll_loss(deep, fake.tensor([[1, 0]], int64), None, "none", -100).list() == [[3.0, 2.0]]
+    assert fake.nll_loss(deep, fake.tensor([[1, 0]], int64), None, "none", -100).list() == [
+        [3.0, 2.0]
+    ]
 
 
 def test_cross_entropy_classes_smoothing_and_probabilities(fake: Any) -> None:
@@ -192,7 +195,12 @@ def test_cross_entropy_classes_smoothing_and_probabilities(fake: Any) -> None:
     close(fake.cross_entropy(x, soft, None, "mean", -100, 0.0).list(), math.log(2) / 2)
     gone = fake.tensor([-100, 0], int64)
     close(fake.cross_entropy(x, gone, None, "mean", -100, 0.1).list(), 0.05 * 1e4)
-    assert fake.cross_entropy(fake.tensor([[1.0, 2.0]], bfloat16), fake.tensor([0], int64), None, "mean", -100, 0.0).dtype is bfloat16
+    assert (
+        fake.cross_entropy(
+            fake.tensor([[1.0, 2.0]], bfloat16), fake.tensor([0], int64), None, "mean", -100, 0.0
+        ).dtype
+        is bfloat16
+    )
 
 
 # ---- products ----------------------------------------------------------------------------------

@@ -125,7 +125,10 @@ def test_index_select_and_add(fake: Any) -> None:
     assert fake.index_select(fake.tensor(4.0), fake.tensor(0, int64), 0).list() == 4.0
     src = fake.tensor([[1.0, 2.0, 3.0]] * 2)
     assert fake.index_add(x, at, src, 1, 10).list() == [[20.0, 1.0, 42.0], [23.0, 4.0, 45.0]]
-    assert fake.index_add(fake.tensor(1.0), fake.tensor([0], int64), fake.tensor([2.0]), 0, 1).list() == 3.0
+    assert (
+        fake.index_add(fake.tensor(1.0), fake.tensor([0], int64), fake.tensor([2.0]), 0, 1).list()
+        == 3.0
+    )
 
 
 def test_embedding_and_its_adjoint(fake: Any) -> None:

@@ -56,9 +56,7 @@ class Spec:
         return f"{self.dtype.name}[{', '.join(map(str, self.shape))}]"
 
     def __eq__(self, other: object) -> bool:
-        return (
-            isinstance(other, Spec) and self.shape == other.shape and self.dtype is other.dtype
-        )
+        return isinstance(other, Spec) and self.shape == other.shape and self.dtype is other.dtype
 
     def __hash__(self) -> int:
         return hash((self.shape, self.dtype))
@@ -185,9 +183,12 @@ class Entry:
     @property
     def decompose(self) -> Callable[..., Any] | None:
         """The decomposition, imported on first use; None for primitives."""
-        if isinstance(self._decompose, str):
-            self._decompose = load_object(self._decompose)
-        return self._decompose
+        given = self._decompose
+        if not isinstance(given, str):
+            return given
+        found: Callable[..., Any] = load_object(given)
+        self._decompose = found
+        return found
 
     @property
     def multi(self) -> bool:

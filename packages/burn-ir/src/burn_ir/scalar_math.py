@@ -28,11 +28,13 @@ def _total(f: Callable[..., float], pole: float = nan) -> Callable[..., float]:
     return run
 
 
-def _log(f: Callable[[float], float], pole: float) -> Callable[..., float]:
-    def run(x: Number) -> float:
+def _log(f: Callable[[float], float], pole: float) -> Callable[[float], float]:
+    def run(x: float) -> float:
         if x == pole:
             return -inf
-        return nan if x < pole or isnan(x) else f(x)
+        if x < pole or isnan(x):
+            return nan
+        return f(x)
 
     return run
 

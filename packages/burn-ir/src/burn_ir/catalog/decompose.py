@@ -67,7 +67,7 @@ def zero_of(x: Any) -> bool | int:
 
 
 def along(x: Tensor, dim: int) -> Ints | None:
-    """Return `dim` as the dims of a reduction; a rank-0 tensor reduces over nothing, that is all."""
+    """Return `dim` as the dims of a reduction; a rank-0 tensor reduces over everything."""
     return (dim,) if x.shape else None
 
 

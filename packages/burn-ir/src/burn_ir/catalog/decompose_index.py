@@ -32,9 +32,7 @@ def index_select(ops: Ops, x: Tensor, index: Tensor, dim: int) -> Tensor:
     return ops.gather(x, _spread(ops, x, index, dim), dim)
 
 
-def index_add(
-    ops: Ops, x: Tensor, index: Tensor, src: Tensor, dim: int, alpha: float
-) -> Tensor:
+def index_add(ops: Ops, x: Tensor, index: Tensor, src: Tensor, dim: int, alpha: float) -> Tensor:
     """Return scatter-add of alpha * src with the index repeated over every other dim."""
     src = src if alpha == 1 else ops.mul(src, alpha)
     base = x if x.shape else ops.reshape(x, (1,))
@@ -102,9 +100,7 @@ def masked_select(ops: Ops, x: Tensor, mask: Tensor) -> Tensor:
         x, mask = ops.reshape(x, (1,)), ops.reshape(mask, (1,))
     found = ops.nonzero(to_dtype(ops, mask, bool_))
     count, rank = found.shape
-    where = tuple(
-        ops.reshape(window(ops, found, 1, d, d + 1), (count,)) for d in range(rank)
-    )
+    where = tuple(ops.reshape(window(ops, found, 1, d, d + 1), (count,)) for d in range(rank))
     return ops.index(x, where, tuple(range(rank)))
 
 

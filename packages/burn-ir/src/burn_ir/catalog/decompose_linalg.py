@@ -14,7 +14,6 @@ from burn_ir.catalog.decompose import (
 )
 
 
-
 @in_f32()
 def linear(ops: Ops, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
     """Return x @ weight.T + bias."""
@@ -83,9 +82,7 @@ def rfft_backward(ops: Ops, greal: Tensor, gimag: Tensor, dim: int, norm: str, n
 
 
 @in_f32()
-def irfft_backward(
-    ops: Ops, g: Tensor, dim: int, norm: str, bins: int
-) -> tuple[Tensor, Tensor]:
+def irfft_backward(ops: Ops, g: Tensor, dim: int, norm: str, bins: int) -> tuple[Tensor, Tensor]:
     """Return the transform of g with the bins that occur twice doubled, cut or padded to bins."""
     n = g.shape[dim]
     parts = ops.rfft(g, dim, _INVERSE[norm], n)

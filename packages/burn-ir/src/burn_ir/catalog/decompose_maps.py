@@ -66,9 +66,7 @@ def sinh(ops: Ops, x: Tensor) -> Tensor:
 def cosh(ops: Ops, x: Tensor) -> Tensor:
     """Return cosh(x) from exp(|x| / 2), which overflows later than exp(|x|)."""
     half = ops.exp(ops.mul(0.5, ops.abs(x)))
-    return ops.add(
-        ops.mul(ops.mul(0.5, half), half), ops.div(ops.div(0.5, half), half)
-    )
+    return ops.add(ops.mul(ops.mul(0.5, half), half), ops.div(ops.div(0.5, half), half))
 
 
 def _quarter(ops: Ops, x: Tensor) -> Tensor:
@@ -236,9 +234,7 @@ def logsigmoid(ops: Ops, x: Tensor) -> Tensor:
 def softplus(ops: Ops, x: Tensor, beta: float, threshold: float) -> Tensor:
     """Return log(1 + exp(beta x)) / beta without overflow, x where beta x > threshold."""
     scaled = ops.mul(x, beta)
-    return ops.where(
-        ops.lt(threshold, scaled), x, ops.div(_softplus(ops, scaled), beta)
-    )
+    return ops.where(ops.lt(threshold, scaled), x, ops.div(_softplus(ops, scaled), beta))
 
 
 @in_f32()

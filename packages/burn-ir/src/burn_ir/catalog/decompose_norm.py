@@ -83,6 +83,9 @@ def batch_norm(
     eps: float,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Return x normalised per channel by its own or the given statistics, and those."""
+    if len(x.shape) < 2:  # an empty tensor of rank 1 has no channels either
+        nothing = ops.full(x.dtype, (0,), 0.0)
+        return x, nothing, nothing
     rank, c = len(x.shape), x.shape[1]
     if training or mean is None or var is None:
         kept, kept_var = _moments(ops, x, (0, *range(2, rank)))

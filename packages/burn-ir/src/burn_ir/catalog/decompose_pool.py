@@ -86,7 +86,9 @@ def _spans(ops: Ops, extent: int, size: int) -> tuple[Tensor, Tensor, int]:
     """Return first and past-the-end position of adaptive windows, and the longest length."""
     first = ops.floor_divide(ops.mul(count_up(ops, size), extent), size)
     last = ops.floor_divide(ops.add(ops.mul(count_up(ops, size, 1), extent), size - 1), size)
-    longest = max((-(-(o + 1) * extent // size) - o * extent // size for o in range(size)), default=0)
+    longest = max(
+        (-(-(o + 1) * extent // size) - o * extent // size for o in range(size)), default=0
+    )
     return first, last, longest
 
 
@@ -156,7 +158,8 @@ def _average_count(
     ops: Ops, extents: Ints, sizes: Ints, kernel: Ints, stride: Ints, padding: Ints, pads: bool
 ) -> Tensor:
     """Return how many elements each window averages; the right end of a window is cut off at
-    the padding, and with `pads` False at the input."""
+    the padding, and with `pads` False at the input.
+    """
     lengths = []
     for n, out, k, s, p in zip(extents, sizes, kernel, stride, padding, strict=True):
         first = count_up(ops, out, -p, s)
@@ -172,9 +175,7 @@ def _padded_tables(
 ) -> tuple[list[Tensor], tuple[tuple[int, int], ...]]:
     """Return tables into the zero-padded input, and the padding they need."""
     tables, pads = [], [(0, 0), (0, 0)]
-    for n, out, k, s, p, d in zip(
-        extents, sizes, kernel, stride, padding, dilation, strict=True
-    ):
+    for n, out, k, s, p, d in zip(extents, sizes, kernel, stride, padding, dilation, strict=True):
         tables.append(_table(ops, out, k, s, d, 0))
         pads.append((p, max(0, (out - 1) * s + d * (k - 1) + 1 - n - p)))
     return tables, tuple(pads)

@@ -124,9 +124,7 @@ def logsumexp(ops: Ops, x: Tensor, dims: Ints | None, keepdim: bool) -> Tensor:
 
 
 @in_f32()
-def vector_norm(
-    ops: Ops, x: Tensor, dims: Ints | None, keepdim: bool, ord: float
-) -> Tensor:
+def vector_norm(ops: Ops, x: Tensor, dims: Ints | None, keepdim: bool, ord: float) -> Tensor:
     """Return (sum |x|^ord)^(1/ord), or the largest, the smallest or the number of non-zeros."""
     if ord == 0:
         return ops.sum(ops.cast(ops.ne(x, 0), x.dtype), dims, keepdim, x.dtype)

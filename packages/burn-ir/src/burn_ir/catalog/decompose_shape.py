@@ -94,9 +94,7 @@ def unfold_dim(ops: Ops, x: Tensor, dim: int, size: int, step: int) -> Tensor:
     return ops.permute(found, moved(rank, dim + 1, rank - 1))
 
 
-def unfold_dim_backward(
-    ops: Ops, g: Tensor, dim: int, size: int, step: int, shape: Ints
-) -> Tensor:
+def unfold_dim_backward(ops: Ops, g: Tensor, dim: int, size: int, step: int, shape: Ints) -> Tensor:
     """Return zeros of `shape` with every window of g added at its positions."""
     if not shape:
         return ops.sum(g, None, False, g.dtype)

@@ -24,13 +24,17 @@ _ACCEPTS: dict[str, Callable[[DType], bool]] = {
 }
 
 
+def _words(accepts: str) -> str:
+    words = {"bits": "int or bool", "numeric": "int or float", "any": "unquantised"}
+    return words.get(accepts, accepts)
+
+
 def check_dtype(op: str, accepts: str, *specs: Spec | None) -> None:
     """Raise DTypeError when a spec's dtype is outside the class `accepts`."""
     for s in specs:
         if s is not None and not _ACCEPTS[accepts](s.dtype):
-            words = {"bits": "int or bool", "numeric": "int or float", "any": "unquantised"}
             raise DTypeError(
-                op, f"dtype must be {words.get(accepts, accepts)}", got=s,
+                op, f"dtype must be {_words(accepts)}", got=s,
                 remedy="Convert with .to(dtype)." if accepts != "quant" else None,
             )  # fmt: skip
 
@@ -112,6 +116,10 @@ def where(cond: Spec, x: Spec, y: Spec) -> Spec:
 
 def cast(x: Spec, dtype: DType) -> Spec:
     """Rule of cast."""
+    if x.dtype.is_quantized:
+        raise DTypeError(
+            "cast", "a quantised tensor has no plain elements", got=x, remedy="Use dequantize."
+        )
     if dtype.is_quantized:
         raise DTypeError(
             "cast", "a quantised dtype needs scales", got=dtype, remedy="Use quantize."
@@ -135,6 +143,12 @@ def _count(shape: Shape, dims: Shape | None) -> int:
     return prod(shape) if dims is None else prod(shape[d] for d in dims if shape)
 
 
+def check_target(op: str, accepts: str, dtype: DType) -> None:
+    """Raise DTypeError when the dtype asked for is outside the class `accepts`."""
+    if not _ACCEPTS[accepts](dtype):
+        raise DTypeError(op, f"the result's dtype must be {_words(accepts)}", got=dtype)
+
+
 def reduction(
     name: str, accepts: str, out: str = "same", *, nonempty: bool = False
 ) -> Callable[..., Spec]:
@@ -149,7 +163,9 @@ def reduction(
                 remedy="An empty axis has no extreme value.",
             )  # fmt: skip
         dtype = more[0] if more and isinstance(more[0], DType) else None
-        if dtype is None:
+        if dtype is not None:
+            check_target(name, accepts, dtype)
+        else:
             dtype = x.dtype
             if out == "bool":
                 dtype = x.dtype if x.dtype.name == "uint8" else bool_
@@ -165,6 +181,7 @@ def dim_pair(name: str, accepts: str) -> Callable[..., tuple[Spec, Spec]]:
 
     def rule(x: Spec, dim: int, keepdim: bool) -> tuple[Spec, Spec]:
         check_dtype(name, accepts, x)
+        dim_index(name, dim, x.rank)
         shape = reduced_shape(name, x.shape, (dim,) if x.shape else None, keepdim)
         if x.shape and x.shape[dim] == 0:
             raise ShapeError(name, "the reduced dim must not be empty", got=f"{x}, dim {dim}")
@@ -178,6 +195,8 @@ def arg_reduction(name: str) -> Callable[..., Spec]:
 
     def rule(x: Spec, dim: int | None, keepdim: bool) -> Spec:
         check_dtype(name, "numeric", x)
+        if dim is not None:
+            dim_index(name, dim, x.rank)
         dims = None if dim is None or not x.shape else (dim,)
         shape = reduced_shape(name, x.shape, dims, keepdim)
         if _count(x.shape, dims) == 0:
@@ -193,6 +212,8 @@ def scan(name: str, out: str = "acc") -> Callable[..., Spec]:
     def rule(x: Spec, dim: int, dtype: DType | None) -> Spec:
         check_dtype(name, "any", x)
         dim_index(name, dim, x.rank)
+        if dtype is not None:
+            check_target(name, "any", dtype)
         return Spec(x.shape, dtype or (x.dtype if x.dtype.is_float else int64))
 
     return rule
@@ -217,9 +238,10 @@ def matmul(x: Spec, y: Spec) -> Spec:
     a = x.shape if x.rank > 1 else (1, *x.shape)
     b = y.shape if y.rank > 1 else (*y.shape, 1)
     if a[-1] != b[-2]:
+        at = -2 if y.rank > 1 else -1
         raise ShapeError(
             "matmul", "inner sizes must match",
-            got=f"lhs {x} (dim -1 = {a[-1]}) and rhs {y} (dim {-2 if y.rank > 1 else -1} = {b[-2]})",
+            got=f"lhs {x} (dim -1 = {a[-1]}) and rhs {y} (dim {at} = {b[-2]})",
             remedy="Transpose one side?",
         )  # fmt: skip
     shape = (*broadcast_shapes("matmul", a[:-2], b[:-2]), a[-2], b[-1])
@@ -239,23 +261,22 @@ def linear(x: Spec, weight: Spec, bias: Spec | None) -> Spec:
             got=f"x {x} and weight {weight}",
         )  # fmt: skip
     shape = (*x.shape[:-1], *weight.shape[:-1])
-    if bias is not None:
-        if broadcast_shapes("linear", shape, bias.shape) != shape:
-            raise ShapeError(
-                "linear",
-                "bias must broadcast to the output",
-                got=f"bias {bias}, output {list(shape)}",
-            )
+    if bias is not None and broadcast_shapes("linear", shape, bias.shape) != shape:
+        raise ShapeError(
+            "linear", "bias must broadcast to the output",
+            got=f"bias {bias}, output {list(shape)}",
+        )  # fmt: skip
     return Spec(shape, x.dtype)
 
 
 # ---- creation ----------------------------------------------------------------------------------
 
 
-def created(name: str) -> Callable[..., Spec]:
+def created(name: str, accepts: str = "any") -> Callable[..., Spec]:
     """Rule of creation from a dtype and a shape."""
 
     def rule(dtype: DType, shape: Shape) -> Spec:
+        check_target(name, accepts, dtype)
         if any(n < 0 for n in shape):
             raise ShapeError(name, "extents are not negative", got=list(shape))
         return Spec(shape, dtype)
@@ -267,6 +288,7 @@ def counted(name: str) -> Callable[..., Spec]:
     """Rule of arange and randperm: the number of elements is already known."""
 
     def rule(dtype: DType, count: int) -> Spec:
+        check_target(name, "numeric", dtype)
         if count < 0:
             raise ShapeError(name, "the number of elements is not negative", got=count)
         return Spec((count,), dtype)

@@ -6,8 +6,8 @@ from math import prod
 from typing import Any
 
 from burn_ir.entry import Spec
-from burn_ir.rules.basic import Shape, broadcast_shapes, check_dtype
-from burn_std import ArgumentError, DTypeError, ShapeError
+from burn_ir.rules.basic import Shape, broadcast_shapes, check_dtype, dim_index
+from burn_std import ArgumentError, DTypeError, IndexRangeError, ShapeError
 from burn_std.dtypes import int64
 
 
@@ -24,6 +24,7 @@ def _check_index(op: str, index: Spec) -> None:
 def gather(x: Spec, index: Spec, dim: int) -> Spec:
     """Rule of gather: index is empty, or has x's rank and, off dim, at most its extents."""
     _check_index("gather", index)
+    dim_index("gather", dim, x.rank)
     if 0 in index.shape:
         return Spec(index.shape, x.dtype)
     if max(x.rank, 1) != max(index.rank, 1) or any(
@@ -39,17 +40,18 @@ def gather(x: Spec, index: Spec, dim: int) -> Spec:
 def scatter(x: Spec, index: Spec, src: Spec, dim: int, mode: str) -> Spec:
     """Rule of scatter: index fits inside src and, off dim, inside x."""
     _check_index("scatter", index)
+    dim_index("scatter", dim, x.rank)
     if mode not in ("assign", "add", "multiply", "amin", "amax"):
         raise ArgumentError("scatter", "mode is assign, add, multiply, amin or amax", got=mode)
     ranks = {max(s.rank, 1) for s in (x, index, src)}
-    fits = (
+    fits: bool = (
         len(ranks) == 1
         and all(i <= s for i, s in zip(index.shape, src.shape, strict=False))
         and all(
             i <= n for d, (n, i) in enumerate(zip(x.shape, index.shape, strict=False)) if d != dim
         )
     )
-    if not fits and prod(index.shape):
+    if not fits and 0 not in index.shape:
         raise ShapeError(
             "scatter", "index must fit inside src and, off dim, inside the input",
             got=f"input {x}, index {index}, src {src}, dim {dim}",
@@ -57,21 +59,25 @@ def scatter(x: Spec, index: Spec, src: Spec, dim: int, mode: str) -> Spec:
     return x
 
 
-def index_select(x: Spec, index: Spec, dim: int) -> Spec:
-    """Rule of index_select: index is rank 1 (or 0)."""
-    _check_index("index_select", index)
+def _selected(op: str, x: Spec, index: Spec, dim: int) -> Spec:
+    _check_index(op, index)
+    dim_index(op, dim, x.rank)
     if index.rank > 1:
-        raise ShapeError("index_select", "the index has at most one dim", got=index)
+        raise ShapeError(op, "the index has at most one dim", got=index)
     if not x.shape:
         return x
     n = prod(index.shape)
     return Spec(tuple(n if i == dim else e for i, e in enumerate(x.shape)), x.dtype)
 
 
+def index_select(x: Spec, index: Spec, dim: int) -> Spec:
+    """Rule of index_select: index is rank 1 (or 0)."""
+    return _selected("index_select", x, index, dim)
+
+
 def index_add(x: Spec, index: Spec, src: Spec, dim: int) -> Spec:
     """Rule of index_add: src has x's shape with len(index) along dim."""
-    _check_index("index_add", index)
-    want = index_select(x, index, dim).shape
+    want = _selected("index_add", x, index, dim).shape
     if src.shape != want and not (prod(src.shape) == prod(want) == 1):
         raise ShapeError(
             "index_add",
@@ -82,14 +88,21 @@ def index_add(x: Spec, index: Spec, src: Spec, dim: int) -> Spec:
 
 
 def index_shape(op: str, x: Spec, indices: tuple[Spec, ...], dims: Shape) -> Shape:
-    """Return the shape of x[indices] with indices on `dims`, numpy's placement rule:
-    adjacent dims are replaced in place, separated ones move to the front."""
-    for i in indices:
+    """Return the shape of x[indices] with indices on `dims`.
+
+    numpy's placement rule: adjacent dims are replaced in place, separated ones move to the front.
+    """
+    if len(indices) != len(dims) or not dims or list(dims) != sorted(set(dims)):
+        raise ArgumentError(
+            op, "one index per dim, dims ascending", got=f"{len(indices)} indices, dims {dims}"
+        )
+    for i, d in zip(indices, dims, strict=True):
         _check_index(op, i)
+        if not 0 <= d < x.rank:
+            raise IndexRangeError(op, f"dim must be in [0, {x.rank - 1}]", got=f"{x}, dim {d}")
     window = broadcast_shapes(op, *(i.shape for i in indices))
     rest = [n for d, n in enumerate(x.shape) if d not in dims]
-    adjacent = all(b == a + 1 for a, b in zip(dims, dims[1:], strict=False))
-    at = dims[0] if adjacent and dims else 0
+    at = dims[0] if dims[-1] - dims[0] == len(dims) - 1 else 0
     return (*rest[:at], *window, *rest[at:])
 
 
@@ -117,11 +130,20 @@ def embedding(weight: Spec, index: Spec, padding_idx: int | None) -> Spec:
     _check_index("embedding", index)
     if weight.rank != 2:
         raise ShapeError("embedding", "weight is [rows, features]", got=weight)
+    if padding_idx is not None and not 0 <= padding_idx < weight.shape[0]:
+        raise IndexRangeError(
+            "embedding", "padding_idx is a row of weight", got=f"{padding_idx}, weight {weight}"
+        )
     return Spec((*index.shape, weight.shape[1]), weight.dtype)
 
 
 def embedding_backward(g: Spec, index: Spec, padding_idx: int | None, rows: int) -> Spec:
     """Rule of embedding_backward: sums of g rows per index, [rows, D]."""
+    _check_index("embedding_backward", index)
+    if not g.shape or g.shape[:-1] != index.shape or rows < 0:
+        raise ShapeError(
+            "embedding_backward", "g is the index's shape and features", got=f"{g}, index {index}"
+        )
     return Spec((rows, g.shape[-1]), g.dtype)
 
 
@@ -149,7 +171,8 @@ def one_hot(index: Spec, num_classes: int) -> Spec:
 def searchsorted(sorted_: Spec, values: Spec, right: bool) -> Spec:
     """Rule of searchsorted: sorted [..., n], values [..., m]."""
     check_dtype("searchsorted", "numeric", sorted_, values)
-    if sorted_.rank != 1 and sorted_.shape[:-1] != values.shape[:-1]:
+    batched = sorted_.rank != 1
+    if not sorted_.shape or (batched and sorted_.shape[:-1] != values.shape[:-1]):
         raise ShapeError("searchsorted", "leading dims must match", got=f"{sorted_} and {values}")
     return Spec(values.shape, int64)
 

@@ -23,10 +23,11 @@ def square_matrix(op: str, out: str) -> Any:
 
 def solve(a: Spec, b: Spec, *flags: bool) -> Spec:
     """Rule of solve and triangular_solve: a [..., n, n], b [..., n, k]."""
-    check_dtype("solve", "float", a, b)
+    op = "triangular_solve" if flags else "solve"
+    check_dtype(op, "float", a, b)
     if a.rank < 2 or b.rank < 2 or a.shape[-1] != a.shape[-2] or a.shape[-1] != b.shape[-2]:
-        raise ShapeError("solve", "a [..., n, n] and b [..., n, k]", got=f"{a} and {b}")
-    return Spec((*broadcast_shapes("solve", a.shape[:-2], b.shape[:-2]), *b.shape[-2:]), a.dtype)
+        raise ShapeError(op, "a [..., n, n] and b [..., n, k]", got=f"{a} and {b}")
+    return Spec((*broadcast_shapes(op, a.shape[:-2], b.shape[:-2]), *b.shape[-2:]), a.dtype)
 
 
 def lu(x: Spec, pivot: bool) -> tuple[Spec, Spec, Spec]:
@@ -43,8 +44,10 @@ def lu(x: Spec, pivot: bool) -> tuple[Spec, Spec, Spec]:
 def qr(x: Spec, mode: str) -> tuple[Spec, Spec]:
     """Rule of qr: mode is reduced, complete or r."""
     check_dtype("qr", "float", x)
-    if x.rank < 2 or mode not in ("reduced", "complete", "r"):
-        raise ShapeError("qr", "needs matrices and mode reduced, complete or r", got=f"{x}, {mode}")
+    if x.rank < 2:
+        raise ShapeError("qr", "needs matrices", got=x)
+    if mode not in ("reduced", "complete", "r"):
+        raise ArgumentError("qr", "mode is reduced, complete or r", got=repr(mode))
     *batch, m, n = x.shape
     k = m if mode == "complete" else min(m, n)
     q = (0,) if mode == "r" else (*batch, m, k)
@@ -68,6 +71,7 @@ def svd(x: Spec, full: bool) -> tuple[Spec, Spec, Spec]:
 def cross(x: Spec, y: Spec, dim: int) -> Spec:
     """Rule of cross: both have 3 elements along dim, other dims broadcast."""
     shape = broadcast_shapes("cross", x.shape, y.shape)
+    dim_index("cross", dim, len(shape))
     if not shape or x.rank != y.rank or x.shape[dim] != 3 or y.shape[dim] != 3:
         raise ShapeError(
             "cross", "both operands need 3 elements along dim", got=f"{x} and {y}, dim {dim}"
@@ -75,11 +79,20 @@ def cross(x: Spec, y: Spec, dim: int) -> Spec:
     return Spec(shape, x.dtype)
 
 
+def _transformed(op: str, x: Spec, dim: int, norm: str) -> None:
+    if not x.shape:
+        raise ShapeError(op, "needs at least one dim", got=x)
+    dim_index(op, dim, x.rank)
+    if norm not in ("backward", "ortho", "forward"):
+        raise ArgumentError(op, "norm is backward, ortho or forward", got=repr(norm))
+
+
 def rfft(x: Spec, dim: int, norm: str, n: int) -> tuple[Spec, Spec]:
     """Rule of rfft over n samples along dim: (real, imag) with n // 2 + 1 bins."""
     check_dtype("rfft", "float", x)
-    if not x.shape or n < 1:
-        raise ShapeError("rfft", "needs at least one dim and n >= 1", got=f"{x}, n {n}")
+    _transformed("rfft", x, dim, norm)
+    if n < 1:
+        raise ShapeError("rfft", "n is at least 1", got=f"{x}, n {n}")
     s = Spec(tuple(n // 2 + 1 if i == dim else e for i, e in enumerate(x.shape)), x.dtype)
     return s, s
 
@@ -87,12 +100,16 @@ def rfft(x: Spec, dim: int, norm: str, n: int) -> tuple[Spec, Spec]:
 def irfft(real: Spec, imag: Spec | None, dim: int, norm: str, n: int) -> Spec:
     """Rule of irfft: n samples along dim."""
     check_dtype("irfft", "float", real, imag)
-    if not real.shape or n < 1:
-        raise ShapeError("irfft", "needs at least one dim and n >= 1", got=f"{real}, n {n}")
+    _transformed("irfft", real, dim, norm)
+    if imag is not None and imag.shape != real.shape:
+        raise ShapeError("irfft", "real and imag have one shape", got=f"{real} and {imag}")
+    if n < 1:
+        raise ShapeError("irfft", "n is at least 1", got=f"{real}, n {n}")
     return Spec(tuple(n if i == dim else e for i, e in enumerate(real.shape)), real.dtype)
 
 
 def irfft_backward(g: Spec, dim: int, norm: str, bins: int) -> tuple[Spec, Spec]:
     """Rule of irfft_backward: (real, imag) with `bins` along dim."""
+    _transformed("irfft_backward", g, dim, norm)
     s = Spec(tuple(bins if i == dim else e for i, e in enumerate(g.shape)), g.dtype)
     return s, s

@@ -16,6 +16,8 @@ def loss(op: str, accepts: str = "numeric") -> Any:
         specs = [a for a in args if isinstance(a, Spec)]
         reduction = next(a for a in args if isinstance(a, str))
         check_dtype(op, accepts, *specs)
+        if reduction == "batchmean" and op != "kl_div":
+            raise ArgumentError(op, "reduction is none, mean or sum", got=repr(reduction))
         return reduced(
             op, broadcast_shapes(op, *(s.shape for s in specs)), reduction, specs[0].dtype
         )
@@ -26,10 +28,13 @@ def loss(op: str, accepts: str = "numeric") -> Any:
 def reduced(op: str, shape: Shape, reduction: str, dtype: DType) -> Spec:
     """Return the spec of a loss after its reduction."""
     if reduction not in ("none", "mean", "sum", "batchmean"):
-        raise ArgumentError(op, "reduction is none, mean or sum", got=reduction)
-    if reduction != "none" and not dtype.is_float:
-        pass
+        raise ArgumentError(op, "reduction is none, mean or sum", got=repr(reduction))
     return Spec(shape if reduction == "none" else (), dtype)
+
+
+def _without_classes(shape: Shape) -> Shape:
+    """Return [N, *] of [N, C, *], [] of [C]."""
+    return () if len(shape) == 1 else (shape[0], *shape[2:])
 
 
 def nll_loss(x: Spec, target: Spec, weight: Spec | None, reduction: str, ignore_index: int) -> Spec:
@@ -37,11 +42,7 @@ def nll_loss(x: Spec, target: Spec, weight: Spec | None, reduction: str, ignore_
     check_dtype("nll_loss", "float", x, weight)
     if not target.dtype.is_int:
         raise DTypeError("nll_loss", "class targets are integers", got=target)
-    if (
-        not x.shape
-        or target.shape != (x.shape[0], *x.shape[2:])[: max(x.rank - 1, 0)]
-        and not (x.rank == 1 and target.shape == ())
-    ):
+    if not x.shape or target.shape != _without_classes(x.shape):
         raise ShapeError(
             "nll_loss", "input [N, C, *] needs target [N, *]", got=f"input {x}, target {target}"
         )
@@ -62,12 +63,15 @@ def cross_entropy(
                 "probability targets have the input's shape",
                 got=f"input {x}, target {target}",
             )
-        return reduced(
-            "cross_entropy", (x.shape[0], *x.shape[2:])[: max(x.rank - 1, 0)], reduction, x.dtype
-        )
+        if not x.shape:
+            raise ShapeError("cross_entropy", "input is [N, C, *] or [C]", got=x)
+        classes = x.shape[1] if x.rank > 1 else x.shape[0]
+        if weight is not None and weight.shape != (classes,):
+            raise ShapeError("cross_entropy", "weight is [classes]", got=weight)
+        return reduced("cross_entropy", _without_classes(x.shape), reduction, x.dtype)
     try:
         return nll_loss(x, target, weight, reduction, ignore_index)
-    except (ShapeError, DTypeError) as e:
+    except (ShapeError, DTypeError, ArgumentError) as e:
         raise type(e)("cross_entropy", e.rule, got=e.got, remedy=e.remedy) from None
 
 
@@ -76,6 +80,7 @@ def ctc_loss(
 ) -> tuple[Spec, Spec]:
     """Rule of ctc_loss: log_probs [T, N, C], targets [N, S]; (loss [N], gradient [T, N, C])."""
     check_dtype("ctc_loss", "float", log_probs)
+    check_dtype("ctc_loss", "int", targets, input_lengths, target_lengths)
     if (
         log_probs.rank != 3
         or targets.rank != 2

@@ -1,4 +1,4 @@
-"""Rules of convolution, pooling, resampling, normalisation, attention and losses."""
+"""Rules of convolution, pooling, resampling, normalisation, attention and updates."""
 
 from __future__ import annotations
 
@@ -43,11 +43,13 @@ def conv(
     out_c, in_c = weight.shape[:2]
     if x.shape[1] != in_c * groups or out_c % groups:
         raise ShapeError(
-            "conv", "input channels = weight.shape[1] * groups, and output channels divide by groups",
+            "conv", "input channels = weight.shape[1] * groups, output channels divide by groups",
             got=f"input {x}, weight {weight}, groups {groups}",
         )  # fmt: skip
     if bias is not None and bias.shape != (out_c,):
         raise ShapeError("conv", "bias is [out channels]", got=bias)
+    if 0 in weight.shape[2:]:
+        raise ShapeError("conv", "the kernel must not be empty", got=f"weight {weight}")
     sizes = []
     for length, k, s, p, d in zip(
         x.shape[2:], weight.shape[2:], stride, padding, dilation, strict=True
@@ -120,10 +122,29 @@ def conv_transpose(
     return Spec((x.shape[0], out_c, *sizes), x.dtype)
 
 
+def _same_conv(
+    op: str,
+    g: Spec,
+    x: Spec,
+    weight: Spec,
+    stride: Ints,
+    padding: Ints,
+    dilation: Ints,
+    groups: int,
+) -> None:
+    """Raise ShapeError when g is not what conv of x and weight gives."""
+    want = conv(x, weight, None, stride, padding, dilation, groups).shape
+    if g.shape != want:
+        raise ShapeError(op, f"g must have conv's shape {list(want)}", got=g)
+
+
 def conv_input_grad(
     g: Spec, weight: Spec, stride: Ints, padding: Ints, dilation: Ints, groups: int, shape: Shape
 ) -> Spec:
     """Rule of conv_input_grad: gradient of conv with respect to an input of `shape`."""
+    _same_conv(
+        "conv_input_grad", g, Spec(shape, g.dtype), weight, stride, padding, dilation, groups
+    )
     return Spec(shape, g.dtype)
 
 
@@ -131,6 +152,7 @@ def conv_weight_grad(
     g: Spec, x: Spec, stride: Ints, padding: Ints, dilation: Ints, groups: int, shape: Shape
 ) -> Spec:
     """Rule of conv_weight_grad: gradient of conv with respect to a weight of `shape`."""
+    _same_conv("conv_weight_grad", g, x, Spec(shape, g.dtype), stride, padding, dilation, groups)
     return Spec(shape, g.dtype)
 
 
@@ -205,6 +227,11 @@ def avg_pool(
 
 def to_shape(*args: Any) -> Spec:
     """Rule of backward pieces whose last argument is the target shape."""
+    g, shape = args[0], args[-1]
+    if g.rank != len(shape) or g.shape[:2] != shape[:2] or any(n < 0 for n in shape):
+        raise ShapeError(
+            "backward", "g and the shape share batch, channels and rank", got=f"{g}, {list(shape)}"
+        )
     return Spec(args[-1], args[0].dtype)
 
 
@@ -231,6 +258,12 @@ def interpolate(
     x: Spec, mode: str, align_corners: bool, size: Shape, scales: tuple[float | None, ...]
 ) -> Spec:
     """Rule of interpolate: x [N, C, *L] to [N, C, *size]."""
+    if mode not in ("nearest", "nearest-exact", "linear", "bilinear", "bicubic", "trilinear"):
+        raise ArgumentError(
+            "interpolate",
+            "mode is nearest, nearest-exact, linear, bilinear, bicubic or trilinear",
+            got=repr(mode),
+        )
     n = {"linear": 1, "bilinear": 2, "bicubic": 2, "trilinear": 3}.get(mode, x.rank - 2)
     if x.rank != n + 2 or len(size) != n or n < 1:
         raise ShapeError(
@@ -245,6 +278,16 @@ def interpolate(
 
 def grid_sample(x: Spec, grid: Spec, mode: str, padding: str, align_corners: bool) -> Spec:
     """Rule of grid_sample: x [N, C, *L] (2 or 3 spatial dims), grid [N, *S, dims]."""
+    if mode not in ("bilinear", "nearest", "bicubic") or (mode == "bicubic" and x.rank != 4):
+        raise ArgumentError(
+            "grid_sample",
+            "mode is bilinear, nearest, or (for images) bicubic",
+            got=f"{mode!r} for {x}",
+        )
+    if padding not in ("zeros", "border", "reflection"):
+        raise ArgumentError(
+            "grid_sample", "padding is zeros, border or reflection", got=repr(padding)
+        )
     n = x.rank - 2
     if n not in (2, 3) or grid.rank != x.rank or grid.shape[-1] != n or grid.shape[0] != x.shape[0]:
         raise ShapeError(
@@ -305,6 +348,10 @@ def normalized(op: str) -> Any:
     def rule(x: Spec, *rest: Any) -> Any:
         params, dims = [r for r in rest if r is None or isinstance(r, Spec)], rest[-1]
         check_dtype(op, "float", x)
+        if not 1 <= dims <= x.rank:
+            raise ShapeError(
+                op, "normalises over 1 to rank last dims", got=f"{x}, normalised dims {dims}"
+            )
         tail = x.shape[x.rank - dims :]
         for p in params:
             if p is not None and p.shape != tail:
@@ -416,12 +463,17 @@ def dequantize(q: Spec, dtype: DType) -> Spec:
 def update(*args: Any) -> tuple[Spec, ...]:
     """Rule of a multi-tensor update: every list but the gradients comes back, then the step."""
     lists = [a for a in args if isinstance(a, tuple) and a and isinstance(a[0], Spec)]
+    shapes = [tuple(s.shape for s in group) for group in lists]
+    if any(s != shapes[0] for s in shapes):
+        raise ShapeError("update", "every list matches the parameters", got=f"{shapes}")
     step = next(a for a in args if isinstance(a, Spec))
     return (*(s for i, group in enumerate(lists) if i != 1 for s in group), step)
 
 
 def pool_gather(x: Spec, indices: Spec) -> Spec:
     """Rule of pool_gather: x [N, C, *L] at flat indices [N, C, *S]."""
+    if x.rank < 3 or indices.rank < 3 or x.shape[:2] != indices.shape[:2]:
+        raise ShapeError("pool_gather", "x and indices share [N, C]", got=f"{x} and {indices}")
     return Spec(indices.shape, x.dtype)
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import prod
-from typing import Any
 
 from burn_ir.entry import Spec
 from burn_ir.rules.basic import Shape, broadcast_shapes, check_dtype, dim_index
@@ -13,7 +13,9 @@ from burn_std.dtypes import int64
 
 def reshape(x: Spec, shape: Shape) -> Spec:
     """Rule of reshape; -1 was resolved before."""
-    if prod(shape) != prod(x.shape) or any(n < 0 for n in shape):
+    if any(n < 0 for n in shape):
+        raise ShapeError("reshape", "extents are not negative", got=list(shape))
+    if prod(shape) != prod(x.shape):
         raise ShapeError(
             "reshape", "the number of elements must stay",
             got=f"{x} ({prod(x.shape)}) to {list(shape)}",
@@ -25,13 +27,15 @@ def permute(x: Spec, dims: Shape) -> Spec:
     """Rule of permute: dims is a permutation of range(rank)."""
     if len(dims) != x.rank:
         raise ShapeError("permute", "dims must name every dim once", got=f"{x}, dims {dims}")
-    if sorted(dims) != list(range(x.rank)):
-        raise IndexRangeError("permute", "dims must name every dim once", got=f"{x}, dims {dims}")
+    if len({dim_index("permute", d, x.rank) for d in dims}) != x.rank:
+        raise ArgumentError("permute", "a dim appears twice", got=f"{x}, dims {dims}")
     return Spec(tuple(x.shape[d] for d in dims), x.dtype)
 
 
 def expand(x: Spec, shape: Shape) -> Spec:
     """Rule of expand; -1 was resolved before."""
+    if any(n < 0 for n in shape):
+        raise ShapeError("expand", "extents are not negative", got=list(shape))
     if len(shape) < x.rank or broadcast_shapes("expand", x.shape, shape) != shape:
         raise ShapeError("expand", "only dims of size 1 expand", got=f"{x} to {list(shape)}")
     return Spec(shape, x.dtype)
@@ -39,8 +43,10 @@ def expand(x: Spec, shape: Shape) -> Spec:
 
 def squeeze(x: Spec, dims: Shape) -> Spec:
     """Rule of squeeze: every named dim has extent 1."""
+    if len({dim_index("squeeze", d, x.rank) for d in dims}) != len(dims):
+        raise ArgumentError("squeeze", "a dim appears twice", got=f"dims {dims}")
     for d in dims:
-        if x.shape[dim_index("squeeze", d, x.rank)] != 1:
+        if x.shape and x.shape[d] != 1:
             raise ShapeError("squeeze", "named dims must have extent 1", got=f"{x}, dims {dims}")
     return Spec(tuple(n for i, n in enumerate(x.shape) if i not in dims), x.dtype)
 
@@ -56,8 +62,11 @@ def unsqueeze(x: Spec, dims: Shape) -> Spec:
 
 
 def slice_extents(op: str, shape: Shape, steps: Shape, starts: Shape, stops: Shape) -> Shape:
-    """Return the extents of a slice; bounds are Python's own, already made non-negative
-    (stop -1 with a negative step means "through element 0")."""
+    """Return the extents of a slice.
+
+    Bounds are Python's own, already made non-negative; stop -1 with a negative step means
+    "through element 0".
+    """
     if not len(starts) == len(stops) == len(steps) == len(shape):
         raise ShapeError(op, "one start, stop and step per dim", got=f"rank {len(shape)}")
     out = []
@@ -110,7 +119,8 @@ def flip(x: Spec, dims: Shape) -> Spec:
 
 def diagonal(x: Spec, dim1: int, dim2: int, offset: int) -> Spec:
     """Rule of diagonal: the two dims go, the diagonal comes last."""
-    if x.rank < 2 or dim1 == dim2:
+    same = dim_index("diagonal", dim1, x.rank) == dim_index("diagonal", dim2, x.rank)
+    if x.rank < 2 or same:
         raise ShapeError("diagonal", "needs two different dims", got=f"{x}, dims {dim1} and {dim2}")
     n, m = x.shape[dim1], x.shape[dim2]
     length = max(0, min(n, m - offset) if offset >= 0 else min(n + offset, m))
@@ -130,6 +140,7 @@ def diagonal_backward(g: Spec, dim1: int, dim2: int, shape: Shape, offset: int) 
 
 def unfold_dim(x: Spec, dim: int, size: int, step: int) -> Spec:
     """Rule of unfold_dim: windows along a dim, the window is the new last dim."""
+    dim_index("unfold", dim, x.rank)
     n = x.shape[dim] if x.shape else 1
     if size > n or size < 0 or step < 1:
         raise ShapeError(
@@ -146,6 +157,11 @@ def unfold_dim(x: Spec, dim: int, size: int, step: int) -> Spec:
 
 def unfold_dim_backward(g: Spec, dim: int, size: int, step: int, shape: Shape) -> Spec:
     """Rule of unfold_dim_backward: overlapping windows add up."""
+    want = unfold_dim(Spec(shape, g.dtype), dim, size, step)
+    if want.shape != g.shape:
+        raise ShapeError(
+            "unfold_dim_backward", "g must have the windows' shape", got=f"{g}, want {want}"
+        )
     return Spec(shape, g.dtype)
 
 
@@ -154,6 +170,7 @@ def cat(xs: tuple[Spec, ...], dim: int) -> Spec:
     if not xs:
         raise ArgumentError("cat", "needs at least one tensor", got="an empty list")
     first = xs[0]
+    dim_index("cat", dim, first.rank)
     for s in xs:
         if s.rank != first.rank or s.rank == 0:
             raise ShapeError(
@@ -166,12 +183,17 @@ def cat(xs: tuple[Spec, ...], dim: int) -> Spec:
                     got=", ".join(map(repr, xs)),
                 )  # fmt: skip
     shape = list(first.shape)
-    shape[dim_index("cat", dim, first.rank)] = sum(s.shape[dim] for s in xs)
+    shape[dim] = sum(s.shape[dim] for s in xs)
     return Spec(tuple(shape), first.dtype)
+
+
+_PAD_MODES = ("constant", "reflect", "replicate", "circular")
 
 
 def pad(x: Spec, mode: str, pads: tuple[tuple[int, int], ...]) -> Spec:
     """Rule of pad: one (before, after) per dim; negative crops (constant and replicate)."""
+    if mode not in _PAD_MODES:
+        raise ArgumentError("pad", f"mode is one of {', '.join(_PAD_MODES)}", got=repr(mode))
     if len(pads) != x.rank:
         raise ShapeError("pad", "one (before, after) pair per dim", got=f"{x}, pads {pads}")
     out = []
@@ -198,6 +220,8 @@ def pad(x: Spec, mode: str, pads: tuple[tuple[int, int], ...]) -> Spec:
 
 def pad_backward(g: Spec, mode: str, pads: tuple[tuple[int, int], ...]) -> Spec:
     """Rule of pad_backward: the adjoint of pad."""
+    if len(pads) != g.rank or any(n - a - b < 0 for n, (a, b) in zip(g.shape, pads, strict=True)):
+        raise ShapeError("pad_backward", "g must have a padded shape", got=f"{g}, pads {pads}")
     return Spec(tuple(n - a - b for n, (a, b) in zip(g.shape, pads, strict=True)), g.dtype)
 
 
@@ -205,6 +229,8 @@ def roll(x: Spec, dims: Shape, shifts: Shape) -> Spec:
     """Rule of roll."""
     if len(dims) != len(shifts):
         raise ArgumentError("roll", "one shift per dim", got=f"shifts {shifts}, dims {dims}")
+    for d in dims:
+        dim_index("roll", d, x.rank)
     return x
 
 
@@ -220,15 +246,20 @@ def repeat(x: Spec, repeats: Shape) -> Spec:
     return Spec(tuple(n * r for n, r in zip(shape, repeats, strict=True)), x.dtype)
 
 
-def triangle(x: Spec, *_: Any) -> Spec:
+def triangle(op: str) -> Callable[[Spec, int], Spec]:
     """Rule of tril and triu."""
-    if x.rank < 2:
-        raise ShapeError("tril/triu", "needs at least two dims", got=x)
-    return x
+
+    def rule(x: Spec, diagonal: int) -> Spec:
+        if x.rank < 2:
+            raise ShapeError(op, "needs at least two dims", got=x)
+        return x
+
+    return rule
 
 
 def sort(x: Spec, dim: int, descending: bool) -> tuple[Spec, Spec]:
     """Rule of sort: (values, indices)."""
+    check_dtype("sort", "any", x)
     dim_index("sort", dim, x.rank)
     return x, Spec(x.shape, int64)
 
