@@ -25,8 +25,13 @@ _serial = itertools.count()
 def generate(context: Context, entry: Entry) -> Callable[..., Any]:
     """Return the function of `entry` for tensors of `context`."""
     fragments = context.fragments(entry)
+    # On an autodiff context a tensor of the same resource's plain context is a constant.
+    other = "{}.b is not CTX"
+    if context.base.is_autodiff:
+        other += " and {}.b is not PLAIN_CTX"
     constants: dict[str, Any] = {
         "CTX": context.base,
+        "PLAIN_CTX": context.resource.plain_context() if context.base.is_autodiff else None,
         "NEW": object.__new__,
         "TENSOR": TENSOR_CLASS.cls,
         "AGAIN": Again,
@@ -36,7 +41,7 @@ def generate(context: Context, entry: Entry) -> Callable[..., Any]:
         "NONE_DTYPE": None,
         **fragments.constants,
     }
-    source = "\n".join(_frame(entry, fragments))
+    source = "\n".join(_frame(entry, fragments, other))
     filename = f"<burn {context.name}.{entry.name} #{next(_serial)}>"
     linecache.cache[filename] = (len(source), None, source.splitlines(True), filename)
     exec(compile(source, filename, "exec"), constants)  # noqa: S102 - source made just above
@@ -54,7 +59,7 @@ def _safe(name: str) -> str:
     return name + "_" if name in ("any", "all", "abs", "sum", "round", "pow", "sorted") else name
 
 
-def _frame(entry: Entry, f: Fragments) -> list[str]:
+def _frame(entry: Entry, f: Fragments, other: str) -> list[str]:
     names = argument_names(entry)
     args = ", ".join(names)
     again = f"return SLOW({args})"
@@ -62,7 +67,7 @@ def _frame(entry: Entry, f: Fragments) -> list[str]:
     first = True
     reference = _reference(entry)
     for i in entry.inputs:
-        body += _load(i.name, i, f, again, first, reference)
+        body += _load(i.name, i, f, again, first, reference, other)
         first = False
     body += _promotion(entry, again)
     body += ["try:"] + [f"    {line}" for line in f.produce]
@@ -89,7 +94,7 @@ def _reference(entry: Entry) -> str | None:
     return None
 
 
-def _load(name: str, i: Any, f: Fragments, again: str, first: bool, reference: str | None) -> list[str]:
+def _load(name: str, i: Any, f: Fragments, again: str, first: bool, reference: str | None, other: str) -> list[str]:
     more = f.load.get(name, [])
     absent = f.else_load.get(name, [])
     v = f"{name}_v"
@@ -97,7 +102,7 @@ def _load(name: str, i: Any, f: Fragments, again: str, first: bool, reference: s
         return [
             "try:",
             f"    for t in {name}:",
-            f"        if t.b is not CTX: {again}",
+            f"        if {other.replace('{}', 't')}: {again}",
             f"    {v} = [t.v for t in {name}]",
             *(f"    {m}" for m in more),
             f"except (AttributeError, TypeError): {again}",
@@ -105,11 +110,11 @@ def _load(name: str, i: Any, f: Fragments, again: str, first: bool, reference: s
     take = [f"{v} = {name}.v", *more]
     if i.optional:
         out = [f"if {name} is None:", f"    {v} = None", *(f"    {a}" for a in absent), "else:"]
-        out += ["    try:", f"        if {name}.b is not CTX: {again}", *(f"        {t}" for t in take)]
+        out += ["    try:", f"        if {other.replace('{}', name)}: {again}", *(f"        {t}" for t in take)]
         return [*out, f"    except AttributeError: {again}"]
     out = ["try:"]
     if not first:
-        out.append(f"    if {name}.b is not CTX: {again}")
+        out.append(f"    if {other.replace('{}', name)}: {again}")
     out += [f"    {t}" for t in take]
     if reference and not first:
         out += ["except AttributeError:", f"    {v} = SCALAR({reference}_v.dtype, {name})"]

@@ -96,6 +96,10 @@ def slow_path(owner: Context, entry: Entry) -> Callable[..., Any]:
 
     def slow(*args: Any) -> Any:
         inputs = list(args[:count])
+        if not base.is_autodiff:  # most often: a plain tensor first, a tracked one after it
+            for x in inputs:
+                if isinstance(x, TensorBase) and x.b is not base and x.b.resource is base.resource:
+                    return getattr(x.b, entry.name)(*args)
         tensors: list[TensorBase] = []
         for i, x in zip(entry.inputs, inputs, strict=True):
             if i.many:
@@ -112,8 +116,9 @@ def slow_path(owner: Context, entry: Entry) -> Callable[..., Any]:
                 )  # fmt: skip
         if not tensors:
             raise DTypeError(entry.name, "needs at least one tensor", got="numbers only")
-        ctx = merged(entry.name, [t.b for t in tensors])
-        changed = any(t.b is not ctx for t in tensors)
+        ctx = merged(entry.name, [base, *(t.b for t in tensors)])
+        plain = ctx.resource.plain_context()
+        changed = ctx is not base or any(t.b is not ctx and t.b is not plain for t in tensors)
         if changed:
             inputs = [_each(x, lambda t: t if t.b is ctx else rewrap(t, ctx)) for x in inputs]
         target = owner if ctx is base else ctx
