@@ -48,7 +48,7 @@ error("triangular_solve", "rows", ShapeError, t(3, 3), t(2, 2), attrs=(True, Fal
 for _shape in ((3, 3), (4, 2), (2, 4), (2, 3, 3)):
     sample("lu", t(*_shape), attrs=(True,), dtypes=F, grad=_shape[-1] == _shape[-2])
     sample("qr", t(*_shape), attrs=("reduced",), dtypes=F, grad=_shape[-2] >= _shape[-1])
-    sample("svd", t(*_shape), attrs=(False,), dtypes=F, grad=False)
+    sample("svd", t(*_shape), attrs=(False,), dtypes=F)
 sample("qr", t(4, 2), attrs=("complete",), dtypes=F, grad=False)
 sample("qr", t(3, 3), attrs=("r",), dtypes=F, grad=False)
 sample("svd", t(3, 2), attrs=(True,), dtypes=F, grad=False)

@@ -187,7 +187,8 @@ LOSSES = {
 for _name, _variants in LOSSES.items():
     _extra = {"binary_cross_entropy": 1, "binary_cross_entropy_with_logits": 2}.get(_name, 0)
     _unit = dict(low=0.05, high=0.95) if _name in ("binary_cross_entropy", "kl_div") else {}
-    _goal = dict(low=0.05, high=0.95) if _extra or _name == "kl_div" else {}
+    # Apart from the inputs by neither 0 nor a threshold.
+    _goal = dict(low=0.05, high=0.95) if _extra or _name == "kl_div" else dict(low=-1.87, high=2.21)
     for _reduction in ("none", "mean", "sum"):
         for _more in _variants:
             _attrs = (_reduction, *_more)
@@ -200,7 +201,7 @@ for _name, _variants in LOSSES.items():
 sample("binary_cross_entropy_with_logits", v([100.0, -100.0, 100.0, -100.0]), v([0.0, 1.0, 1.0, 0.0]), None, None, attrs=("none",), name="large", dtypes=F, grad=False)
 _classes = ints([1, 0, 3])
 for _reduction in ("none", "mean", "sum"):
-    for _weight in (None, t(4, low=0.3, high=2)):
+    for _weight in (None, t(4, low=0.3, high=2, fixed=True)):
         sample("nll_loss", t(3, 4), _classes, _weight, attrs=(_reduction, -100), length=3)
         sample("nll_loss", t(2, 4, 3), t(2, 3, low=0, high=3, dtype="i64"), _weight, attrs=(_reduction, 1), length=6)
         for _smoothing in (0.0, 0.2):

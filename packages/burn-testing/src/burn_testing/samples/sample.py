@@ -23,6 +23,7 @@ class Draw(NamedTuple):
         high: largest value.
         dtype: short name of its dtype; None takes the dtype of the run.
         values: the elements themselves, nested; None draws them.
+        fixed: no gradient is asked for it.
     """
 
     shape: tuple[int, ...]
@@ -30,6 +31,7 @@ class Draw(NamedTuple):
     high: float = 2.0
     dtype: str | None = None
     values: Any = None
+    fixed: bool = False
 
 
 class Sample(NamedTuple):
@@ -85,9 +87,11 @@ ALL_NAMES = tuple(d.short for d in PLAIN)
 NUMERIC_NAMES = INT_NAMES + FLOAT_NAMES
 
 
-def t(*shape: int, low: float = -2.0, high: float = 2.0, dtype: str | None = None) -> Draw:
+def t(
+    *shape: int, low: float = -2.0, high: float = 2.0, dtype: str | None = None, fixed: bool = False
+) -> Draw:
     """Return a tensor of a shape whose elements are drawn from [low, high]."""
-    return Draw(shape, low, high, dtype)
+    return Draw(shape, low, high, dtype, fixed=fixed)
 
 
 def v(values: Any, dtype: str | None = None) -> Draw:
@@ -170,7 +174,8 @@ def draw(d: Draw, dtype: str, seed: int) -> Array:
         low = max(low, 0) if kind.kind == "u" else low
         flat = rng.integers(low, max(high, low) + 1, count)
     else:
-        flat = np.linspace(d.low, d.high, count + 2)[1:-1]
+        # Not symmetric about 0, so that absolute values differ as well.
+        flat = d.low + (d.high - d.low) * (np.arange(count) + 0.37) / max(count, 1)
         near = np.abs(flat - np.round(flat * 2) / 2) < 0.04
         flat = rng.permutation(np.where(near, flat + 0.07, flat))
     return _held(flat.reshape(d.shape).astype(kind), name)
