@@ -95,7 +95,7 @@ def test_ties(rules: Any) -> None:
 
 
 def test_norm_of_zeros_has_subgradient_zero(rules: Any) -> None:
-    for order in (0, 0.5, 1, 1.5, 2, 3, INF, -INF):
+    for order in (0.5, 1, 1.5, 2, 3, INF, -INF):
         got = rules.grads("vector_norm", [np.zeros((2, 3))], ((1,), False, order))[0]
         same(got, np.zeros((2, 3)))
     half = rules.grads("vector_norm", [np.array([[0.0, 0.0], [3.0, 4.0]])], ((1,), False, 2))[0]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import pi, sqrt
 
-from burn_autodiff.rules.pieces import drop_where, one_minus
+from burn_autodiff.rules.pieces import drop_where, keep_where, one_minus
 from burn_autodiff.rules.table import Call, Grads, Tensor, rule, wide
 
 # The constants of Klambauer et al., "Self-Normalizing Neural Networks" (2017).
@@ -146,10 +146,15 @@ def hardtanh(c: Call, g: Tensor, out: Tensor) -> Grads:
     return _between(c, g, out, *c.attrs)
 
 
+# PyTorch's slope of hardsigmoid: 1/6 as a float32, in float64 as well.
+_SIXTH = 0.16666667163372039794921875
+
+
 @rule("hardsigmoid", saves="x")
 def hardsigmoid(c: Call, g: Tensor, x: Tensor) -> Grads:
-    """1/6 for -3 < x < 3, else 0."""
-    return _between(c, c.ops.mul(g, 1.0 / 6.0), x, -3.0, 3.0)
+    """1/6 for -3 < x < 3, else 0, also where x is NaN."""
+    inside = c.ops.logical_and(c.ops.gt(x, -3.0), c.ops.lt(x, 3.0))
+    return keep_where(c, inside, c.ops.mul(g, _SIXTH))
 
 
 @rule("hardswish", saves="x")

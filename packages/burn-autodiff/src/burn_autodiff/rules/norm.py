@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from burn_autodiff.rules.pieces import add_some, sum_to, total
+from burn_autodiff.rules.pieces import add_some, sum_to, total, zeros
 from burn_autodiff.rules.table import Call, Grads, Tensor, rule, wide
 from burn_std.dtypes import float32
 
@@ -117,9 +117,7 @@ def group_norm(c: Call, g: Any, x: Tensor, weight: Tensor, mean: Tensor, rstd: T
     groups = c.attrs[0]
     shape = x.shape
     if 0 in shape:
-        return tuple(
-            ops.full(x.dtype, s, 0) if n else None for s, n in zip(c.shapes, c.need, strict=True)
-        )
+        return tuple(zeros(c, s, x) if n else None for s, n in zip(c.shapes, c.need, strict=True))
     size = _count(shape, tuple(range(1, len(shape)))) / groups
     rows, stat = (shape[0], groups, int(size)), (shape[0], groups, 1)
     mean, rstd = ops.reshape(mean, stat), ops.reshape(rstd, stat)
@@ -152,6 +150,8 @@ def batch_norm(c: Call, g: Any, x: Tensor, weight: Tensor, mean: Tensor, var: Te
     """
     ops = c.ops
     training, eps = c.attrs
+    if 0 in x.shape:
+        return tuple(zeros(c, s, x) if n else None for s, n in zip(c.shapes, c.need, strict=True))
     half = x.dtype.bits == 16
     dtype = x.dtype
 

@@ -13,7 +13,6 @@ from burn_autodiff.rules.pieces import (
     size_of,
     spread,
     zeros,
-    zeros_like,
 )  # fmt: skip
 from burn_autodiff.rules.table import Call, Grads, Tensor, rule, wide
 
@@ -183,12 +182,13 @@ def logsumexp(c: Call, g: Tensor, x: Tensor, out: Tensor) -> Grads:
 def vector_norm(c: Call, g: Tensor, x: Tensor, out: Tensor) -> Grads:
     """sign(x) |x|^(p - 1) / norm^(p - 1), 0 for a vector of zeros.
 
-    p = 0: 0. p = 1: sign(x). p = 2: x / norm. p = +-inf: sign(x), shared by equal extremes.
+    p = 0 counts and has no gradient. p = 1: sign(x). p = 2: x / norm. p = +-inf: sign(x),
+    shared by equal extremes.
     """
     ops = c.ops
     dims, keepdim, p = c.attrs
     if p == 0:
-        return zeros_like(c, 0)
+        return None
     g = restore(c, g, dims, keepdim, c.shapes[0])
     if p == 1:
         return ops.mul(g, ops.sign(x))
