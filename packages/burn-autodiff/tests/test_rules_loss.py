@@ -140,3 +140,9 @@ def test_quantisation_passes_straight_through(rules: Any) -> None:
         q = ctx.quantize(x, *(rules.tensor(t) for t in (scale, zero)), scheme)
         y = ctx.sum(ctx.dequantize(q, float64), None, False, None)
         np.testing.assert_array_equal(rules.numpy(tape.backward([y], [None]).get(x)), want)
+
+
+def test_gradient_of_soft_targets_has_their_dtype(rules: Any, rand: Any) -> None:
+    x, target = rand(3, 4).astype(np.float16), np.full((3, 4), 0.25, np.float32)
+    gx, gt = rules.grads("cross_entropy", [x, target, None], ("mean", -100, 0.1))
+    assert (gx.dtype, gt.dtype) == (np.float16, np.float32)

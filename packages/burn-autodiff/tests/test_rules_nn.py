@@ -195,3 +195,14 @@ def test_rows_masked_everywhere_have_no_gradient(rules: Any, rand: Any) -> None:
     gq, gk, gv = rules.grads("attention", [q, k, v, MASK], (False, False, 0.5))
     np.testing.assert_array_equal(gq[1], 0)
     assert all(np.isfinite(g).all() for g in (gq, gk, gv))
+
+
+@pytest.mark.parametrize("create_graph", [False, True])
+def test_gradient_of_a_mask_has_its_own_dtype(rules: Any, rand: Any, create_graph: bool) -> None:
+    q = rules.tensor(rand(3, 4).astype(np.float16), track=True)
+    mask = rules.tensor(rand(3, 3).astype(np.float32), track=True)
+    y = rules.ctx.attention(q, q, q, mask, False, False, 0.5)
+    one = rules.ctx.full(y.dtype, y.shape, 1)
+    found = rules.tape.backward([y], [one], create_graph=create_graph)
+    assert found.get(mask).dtype is mask.dtype
+    assert found.get(q).dtype is q.dtype

@@ -5,22 +5,20 @@ from __future__ import annotations
 from math import pi, sqrt
 
 from burn_autodiff.rules.pieces import drop_where, keep_where, one_minus
-from burn_autodiff.rules.table import Call, Grads, Tensor, rule, wide
+from burn_autodiff.rules.table import Call, Grads, Tensor, rule
 
 # The constants of Klambauer et al., "Self-Normalizing Neural Networks" (2017).
 _SELU_ALPHA = 1.6732632423543772848170429916717
 _SELU_SCALE = 1.0507009873554804934193349852946
 
 
-@rule("sigmoid", saves="out")
-@wide
+@rule("sigmoid", saves="out", wide=True)
 def sigmoid(c: Call, g: Tensor, out: Tensor) -> Grads:
     """s'(x) = s (1 - s)."""
     return c.ops.mul(g, c.ops.mul(one_minus(c, out), out))
 
 
-@rule("softsign", saves="x out")
-@wide
+@rule("softsign", saves="x out", wide=True)
 def softsign(c: Call, g: Tensor, x: Tensor, out: Tensor) -> Grads:
     """(x / (1 + |x|))' = 1 / (1 + |x|)^2, NaN where the function is."""
     ops = c.ops
@@ -43,29 +41,25 @@ def _exponential_unit(
     return ops.where(ops.le(x, 0.0), ops.mul_no_nan(g, decay), ops.mul(g, scale))
 
 
-@rule("selu", saves="x")
-@wide
+@rule("selu", saves="x", wide=True)
 def selu(c: Call, g: Tensor, x: Tensor) -> Grads:
     """S for x > 0, else s a exp(x)."""
     return _exponential_unit(c, g, x, _SELU_SCALE, _SELU_ALPHA, 1.0)
 
 
-@rule("elu", saves="x")
-@wide
+@rule("elu", saves="x", wide=True)
 def elu(c: Call, g: Tensor, x: Tensor) -> Grads:
     """1 for x > 0, else alpha exp(x)."""
     return _exponential_unit(c, g, x, 1.0, c.attrs[0], 1.0)
 
 
-@rule("celu", saves="x")
-@wide
+@rule("celu", saves="x", wide=True)
 def celu(c: Call, g: Tensor, x: Tensor) -> Grads:
     """1 for x > 0, else exp(x / alpha)."""
     return _exponential_unit(c, g, x, 1.0, c.attrs[0], 1.0 / c.attrs[0])
 
 
-@rule("silu", saves="x")
-@wide
+@rule("silu", saves="x", wide=True)
 def silu(c: Call, g: Tensor, x: Tensor) -> Grads:
     """(x s)' = s (1 + x (1 - s)), s = sigmoid(x)."""
     ops = c.ops
@@ -73,8 +67,7 @@ def silu(c: Call, g: Tensor, x: Tensor) -> Grads:
     return ops.mul(g, ops.mul(s, ops.add(ops.mul(x, one_minus(c, s)), 1.0)))
 
 
-@rule("mish", saves="x")
-@wide
+@rule("mish", saves="x", wide=True)
 def mish(c: Call, g: Tensor, x: Tensor) -> Grads:
     """(x t)' = t + x s (1 - t^2), t = tanh(softplus(x)), s = sigmoid(x)."""
     ops = c.ops
@@ -83,15 +76,13 @@ def mish(c: Call, g: Tensor, x: Tensor) -> Grads:
     return ops.mul(g, ops.add(t, rest))
 
 
-@rule("logsigmoid", saves="x")
-@wide
+@rule("logsigmoid", saves="x", wide=True)
 def logsigmoid(c: Call, g: Tensor, x: Tensor) -> Grads:
     """log(s)' = sigmoid(-x)."""
     return c.ops.mul(g, c.ops.sigmoid(c.ops.neg(x)))
 
 
-@rule("softplus", saves="x")
-@wide
+@rule("softplus", saves="x", wide=True)
 def softplus(c: Call, g: Tensor, x: Tensor) -> Grads:
     """sigmoid(beta x), 1 where beta x > threshold."""
     ops = c.ops
@@ -100,8 +91,7 @@ def softplus(c: Call, g: Tensor, x: Tensor) -> Grads:
     return ops.where(ops.gt(z, threshold), g, ops.mul(g, ops.sigmoid(z)))
 
 
-@rule("gelu", saves="x")
-@wide
+@rule("gelu", saves="x", wide=True)
 def gelu(c: Call, g: Tensor, x: Tensor) -> Grads:
     """(x Phi(x))' = Phi(x) + x phi(x); of the tanh form, with u = k (x + a x^3):
 
@@ -157,8 +147,7 @@ def hardsigmoid(c: Call, g: Tensor, x: Tensor) -> Grads:
     return keep_where(c, inside, c.ops.mul(g, _SIXTH))
 
 
-@rule("hardswish", saves="x")
-@wide
+@rule("hardswish", saves="x", wide=True)
 def hardswish(c: Call, g: Tensor, x: Tensor) -> Grads:
     """0 for x <= -3, x / 3 + 1/2 between, 1 for x >= 3."""
     ops = c.ops

@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import inf
 
 from burn_autodiff.rules.pieces import sum_to, transpose
-from burn_autodiff.rules.table import Call, Grads, Tensor, rule, wide
+from burn_autodiff.rules.table import Call, Grads, Tensor, rule, widened
 from burn_std.dtypes import int64
 
 
@@ -16,9 +16,13 @@ def attention(c: Call, g: Tensor, q: Tensor, k: Tensor, v: Tensor, mask: Tensor)
     dq = scale ds k, dk = scale ds^T q, dv = p^T g, dmask = ds; rows masked everywhere have p = 0.
     """
     if c.create_graph:
-        return _composed(c, g, q, k, v, mask)
+        return composed(c, g, q, k, v, mask)
     gq, gk, gv, gs = c.ops.attention_backward(g, q, k, v, mask, *c.attrs)
-    return gq, gk, gv, sum_to(c, gs, c.shapes[3]) if c.need[3] else None
+    gm = None
+    if c.need[3]:
+        gm = sum_to(c, gs, c.shapes[3])
+        gm = gm if gm.dtype is mask.dtype else c.ops.cast(gm, mask.dtype)
+    return gq, gk, gv, gm
 
 
 def _scores(c: Call, q: Tensor, k: Tensor, mask: Tensor, causal: bool, scale: float) -> Tensor:
@@ -51,8 +55,8 @@ def _sum_heads(c: Call, t: Tensor, heads: int) -> Tensor:
     return c.ops.sum(groups, (len(lead) + 1,), False, None)
 
 
-@wide
 def _composed(c: Call, g: Tensor, q: Tensor, k: Tensor, v: Tensor, mask: Tensor) -> Grads:
+    """Return the gradients in operations that can be differentiated again."""
     ops = c.ops
     causal, gqa, scale = c.attrs
     keys, values = k, v
@@ -73,3 +77,6 @@ def _composed(c: Call, g: Tensor, q: Tensor, k: Tensor, v: Tensor, mask: Tensor)
         sum_to(c, gv, c.shapes[2]) if c.need[2] else None,
         sum_to(c, gs, c.shapes[3]) if c.need[3] else None,
     )
+
+
+composed = widened("attention", _composed, ("q", "k", "v", "mask"))

@@ -11,7 +11,7 @@ from burn_autodiff.rules.pieces import (
     refuse,
     zeros,
 )  # fmt: skip
-from burn_autodiff.rules.table import Call, Grads, Tensor, rule, wide
+from burn_autodiff.rules.table import Call, Grads, Tensor, rule
 
 
 def _share(c: Call, g: Tensor, shape: tuple[int, ...], reduction: str) -> Tensor:
@@ -39,8 +39,7 @@ def _of_difference(c: Call, g: Tensor, slope: Tensor) -> Grads:
     return part if c.need[0] else None, c.ops.neg(part) if c.need[1] else None
 
 
-@rule("mse_loss", saves="x target")
-@wide
+@rule("mse_loss", saves="x target", wide=True)
 def mse_loss(c: Call, g: Tensor, x: Tensor, target: Tensor) -> Grads:
     """(d^2)' = 2 d, d = x - target."""
     return _of_difference(c, g, c.ops.mul(c.ops.sub(x, target), 2.0))
@@ -52,8 +51,7 @@ def l1_loss(c: Call, g: Tensor, x: Tensor, target: Tensor) -> Grads:
     return _of_difference(c, g, c.ops.sign(c.ops.sub(x, target)))
 
 
-@rule("smooth_l1_loss", saves="x target")
-@wide
+@rule("smooth_l1_loss", saves="x target", wide=True)
 def smooth_l1_loss(c: Call, g: Tensor, x: Tensor, target: Tensor) -> Grads:
     """d / beta, clamped to -1..1."""
     d, beta = c.ops.sub(x, target), c.attrs[1]
@@ -61,16 +59,14 @@ def smooth_l1_loss(c: Call, g: Tensor, x: Tensor, target: Tensor) -> Grads:
     return _of_difference(c, g, slope)
 
 
-@rule("huber_loss", saves="x target")
-@wide
+@rule("huber_loss", saves="x target", wide=True)
 def huber_loss(c: Call, g: Tensor, x: Tensor, target: Tensor) -> Grads:
     """d, clamped to -delta..delta."""
     delta = c.attrs[1]
     return _of_difference(c, g, c.ops.clamp(c.ops.sub(x, target), -delta, delta))
 
 
-@rule("kl_div", saves="x target")
-@wide
+@rule("kl_div", saves="x target", wide=True)
 def kl_div(c: Call, g: Tensor, x: Tensor, target: Tensor) -> Grads:
     """(t (log t - x))' = -t dx + (log t + 1 - x) dt, and -x dt at t = 0; of log targets
 
@@ -95,8 +91,7 @@ def kl_div(c: Call, g: Tensor, x: Tensor, target: Tensor) -> Grads:
 # ---- binary cross-entropy -----------------------------------------------------------------------
 
 
-@rule("binary_cross_entropy", saves="x target weight")
-@wide
+@rule("binary_cross_entropy", saves="x target weight", wide=True)
 def binary_cross_entropy(c: Call, g: Tensor, x: Tensor, target: Tensor, weight: Tensor) -> Grads:
     """dx = w (x - t) / (x (1 - x)), dt = w (log(1 - x) - log x), logs capped at -100,
 
@@ -118,8 +113,7 @@ def binary_cross_entropy(c: Call, g: Tensor, x: Tensor, target: Tensor, weight: 
     return gx, gt, gw
 
 
-@rule("binary_cross_entropy_with_logits", saves="x target weight pos_weight")
-@wide
+@rule("binary_cross_entropy_with_logits", saves="x target weight pos_weight", wide=True)
 def binary_cross_entropy_with_logits(
     c: Call, g: Tensor, x: Tensor, target: Tensor, weight: Tensor, pos_weight: Tensor
 ) -> Grads:
@@ -175,8 +169,7 @@ def _hard(
     return valid, index, g, w
 
 
-@rule("nll_loss", saves="x target weight")
-@wide
+@rule("nll_loss", saves="x target weight", wide=True)
 def nll_loss(c: Call, g: Tensor, x: Tensor, target: Tensor, weight: Tensor) -> Grads:
     """dx[n, t_n] = -w[t_n], over the sum of the weights for mean; 0 where the target is ignored."""
     refuse(c, "nll_loss", 2, "weight")
@@ -193,8 +186,7 @@ def _at_classes(c: Call, base: Tensor, index: Tensor, part: Tensor) -> Tensor:
     return c.ops.scatter(base, *lifted, dim, "add")
 
 
-@rule("cross_entropy", saves="x target weight")
-@wide
+@rule("cross_entropy", saves="x target weight", wide=True)
 def cross_entropy(c: Call, g: Tensor, x: Tensor, target: Tensor, weight: Tensor) -> Grads:
     """-sum(q log p)' = p sum(q) - q, for p = softmax(x) and q the weighted target of each class.
 

@@ -9,12 +9,11 @@ from __future__ import annotations
 from typing import Any
 
 from burn_autodiff.rules.pieces import add_some, sum_to, total, zeros
-from burn_autodiff.rules.table import Call, Grads, Tensor, rule, wide
+from burn_autodiff.rules.table import Call, Grads, Tensor, rule
 from burn_std.dtypes import float32
 
 
-@rule("softmax", saves="out")
-@wide
+@rule("softmax", saves="out", wide=True)
 def softmax(c: Call, g: Tensor, out: Tensor) -> Grads:
     """P (g - sum(g p))."""
     ops = c.ops
@@ -23,8 +22,7 @@ def softmax(c: Call, g: Tensor, out: Tensor) -> Grads:
     return ops.mul(out, ops.sub(g, inner))
 
 
-@rule("log_softmax", saves="out")
-@wide
+@rule("log_softmax", saves="out", wide=True)
 def log_softmax(c: Call, g: Tensor, out: Tensor) -> Grads:
     """G - softmax(x) sum(g)."""
     ops = c.ops
@@ -62,8 +60,7 @@ def _of_stats(
     return add_some(c, through_mean, through_rstd)
 
 
-@rule("layer_norm", saves="x weight mean rstd")
-@wide
+@rule("layer_norm", saves="x weight mean rstd", wide=True)
 def layer_norm(c: Call, g: Any, x: Tensor, weight: Tensor, mean: Tensor, rstd: Tensor) -> Grads:
     """With xhat = (x - mean) rstd and h = g weight: dx = rstd (h - mean(h) - xhat mean(h xhat)),
 
@@ -76,8 +73,7 @@ def layer_norm(c: Call, g: Any, x: Tensor, weight: Tensor, mean: Tensor, rstd: T
     return _normalised(c, g, xhat, weight, rstd, dims, True)
 
 
-@rule("rms_norm", saves="x weight rstd")
-@wide
+@rule("rms_norm", saves="x weight rstd", wide=True)
 def rms_norm(c: Call, g: Any, x: Tensor, weight: Tensor, rstd: Tensor) -> Grads:
     """With xhat = x rstd and h = g weight: dx = rstd (h - xhat mean(h xhat)),
 
@@ -109,8 +105,7 @@ def _normalised(
     return gx, gw, gb
 
 
-@rule("group_norm", saves="x weight mean rstd")
-@wide
+@rule("group_norm", saves="x weight mean rstd", wide=True)
 def group_norm(c: Call, g: Any, x: Tensor, weight: Tensor, mean: Tensor, rstd: Tensor) -> Grads:
     """layer_norm over each group of channels, with weight and bias per channel."""
     ops, gx, gw, gb = c.ops, None, None, None

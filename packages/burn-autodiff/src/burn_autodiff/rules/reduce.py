@@ -14,7 +14,7 @@ from burn_autodiff.rules.pieces import (
     spread,
     zeros,
 )  # fmt: skip
-from burn_autodiff.rules.table import Call, Grads, Tensor, rule, wide
+from burn_autodiff.rules.table import Call, Grads, Tensor, rule
 
 
 def _typed(c: Call, t: Tensor) -> Tensor:
@@ -47,8 +47,7 @@ def _before(c: Call, running: Tensor, dim: int) -> Tensor:
     return c.ops.pad(at(c, running, dim, 0, running.shape[dim] - 1), "constant", pads, 1.0)
 
 
-@rule("prod", saves="x")
-@wide
+@rule("prod", saves="x", wide=True)
 def prod(c: Call, g: Tensor, x: Tensor) -> Grads:
     """The product of all the others: of those before times of those behind, so zeros are exact."""
     ops, shape = c.ops, c.shapes[0]
@@ -73,8 +72,7 @@ def prod(c: Call, g: Tensor, x: Tensor) -> Grads:
     return ops.mul(restore(c, g, dims, keepdim, shape), others)
 
 
-@rule("cumprod", saves="x out")
-@wide
+@rule("cumprod", saves="x out", wide=True)
 def cumprod(c: Call, g: Tensor, x: Tensor, out: Tensor) -> Grads:
     """dx_j = (x_0 ... x_{j-1}) r_j with r_j = g_j + x_{j+1} r_{j+1}.
 
@@ -154,8 +152,7 @@ for _name in ("cummax", "cummin", "sort", "topk"):
 # ---- statistics ---------------------------------------------------------------------------------
 
 
-@rule("var", saves="x")
-@wide
+@rule("var", saves="x", wide=True)
 def var(c: Call, g: Tensor, x: Tensor) -> Grads:
     """2 (x - mean) / (n - correction)."""
     ops = c.ops
@@ -166,8 +163,7 @@ def var(c: Call, g: Tensor, x: Tensor) -> Grads:
     return ops.mul(ops.mul(back, 2.0 / rest if rest else inf), centred)
 
 
-@rule("logsumexp", saves="x out")
-@wide
+@rule("logsumexp", saves="x out", wide=True)
 def logsumexp(c: Call, g: Tensor, x: Tensor, out: Tensor) -> Grads:
     """exp(x - logsumexp(x)), 0 where every x is -inf."""
     ops = c.ops
@@ -177,8 +173,7 @@ def logsumexp(c: Call, g: Tensor, x: Tensor, out: Tensor) -> Grads:
     return ops.mul(restore(c, g, dims, keepdim, c.shapes[0]), share)
 
 
-@rule("vector_norm", saves="x out")
-@wide
+@rule("vector_norm", saves="x out", wide=True)
 def vector_norm(c: Call, g: Tensor, x: Tensor, out: Tensor) -> Grads:
     """sign(x) |x|^(p - 1) / norm^(p - 1), 0 for a vector of zeros.
 

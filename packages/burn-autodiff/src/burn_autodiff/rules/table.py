@@ -12,6 +12,7 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any, Protocol, TypeAlias, TypeVar
 
+from burn_ir import CATALOG
 from burn_std import AutodiffError, DType
 from burn_std.dtypes import float32
 
@@ -65,12 +66,15 @@ class Rule:
 RULES: dict[str, Rule] = {}
 
 
-def rule(name: str, saves: str = "") -> Callable[[F], F]:
+def rule(name: str, saves: str = "", *, wide: bool = False) -> Callable[[F], F]:
     """Register the decorated function as the backward of an entry.
 
     Args:
         name: entry of the catalogue.
         saves: names of inputs and outputs whose tensors the rule reads.
+        wide: compute in float32 where the entry's first input is float16 or bfloat16. For rules of
+            several steps: half precision would round after each of them, while the contract rounds
+            once. Every gradient comes back in its input's dtype, whatever the rule made.
 
     Raises:
         AutodiffError: the entry has a rule already, or the parameters do not fit `saves`.
@@ -84,39 +88,40 @@ def rule(name: str, saves: str = "") -> Callable[[F], F]:
                 name, "one rule per entry, with the parameters (c, g, *saves)",
                 got=f"{takes} parameters for saves {names}{', twice' if name in RULES else ''}",
             )  # fmt: skip
-        RULES[name] = Rule(name, fn, names)
+        RULES[name] = Rule(name, widened(name, fn, names) if wide else fn, names)
         return fn
 
     return register
 
 
-def wide(fn: F) -> F:
-    """Make a rule compute in float32 where the entry's first input is float16 or bfloat16.
-
-    For rules of several steps: half precision would round after each of them, while the contract
-    rounds once. Every gradient comes back in its input's dtype, whatever the rule made.
-    """
+def widened(name: str, fn: Callable[..., Grads], saves: tuple[str, ...]) -> Callable[..., Grads]:
+    """Return a rule that computes in float32 where the first input has 16 bits."""
+    inputs = [i.name for i in CATALOG[name].inputs]
+    # Where an input is saved its own dtype is known; the others have the promoted one.
+    known = [saves.index(i) if i in saves else None for i in inputs]
 
     @wraps(fn)
     def run(c: Call, g: Tensor, *saved: Tensor) -> Grads:
-        cast = c.ops.cast
+        cast, dtypes = c.ops.cast, c.dtypes
 
         def widen(t: Tensor) -> Tensor:
-            return cast(t, float32) if _is_half(t) else t
+            half = t is not None and t.dtype.is_float and t.dtype.bits == 16
+            return cast(t, float32) if half else t
 
-        if c.dtypes[0].bits == 16:
+        args = saved
+        if dtypes[0].bits == 16:
             g = tuple(map(widen, g)) if isinstance(g, tuple) else widen(g)
-            saved = tuple(map(widen, saved))
-        grads = fn(c, g, *saved)
+            args = tuple(map(widen, saved))
+        grads = fn(c, g, *args)
         if not isinstance(grads, tuple):
-            return _fit(cast, grads, c.dtypes[0])
-        return tuple(_fit(cast, d, t) for d, t in zip(grads, c.dtypes, strict=True))
+            return _fit(cast, grads, dtypes[0])
+        out = []
+        for grad, promoted, k in zip(grads, dtypes, known, strict=True):
+            own = promoted if k is None or saved[k] is None else saved[k].dtype
+            out.append(_fit(cast, grad, own))
+        return tuple(out)
 
-    return run  # type: ignore[return-value] # the wrapper takes what fn takes
-
-
-def _is_half(t: Tensor) -> bool:
-    return t is not None and t.dtype.is_float and t.dtype.bits == 16
+    return run
 
 
 def _fit(cast: Callable[..., Tensor], grad: Tensor, dtype: DType) -> Tensor:
