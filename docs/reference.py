@@ -95,9 +95,11 @@ def link(value: Any) -> str:
 
 
 def class_part(name: str, cls: type) -> str:
-    """Return the section of a class: its docstring, then its own public methods."""
+    """Return the section of a class: its docstring, then its public methods, inherited or not."""
     parts = [f"## {name}\n\n{call(name, cls)}{layout(inspect.getdoc(cls))}"]
-    for attribute, value in vars(cls).items():
+    ours = [base for base in reversed(cls.__mro__) if base.__module__.startswith("burn")]
+    attributes = {key: value for base in ours for key, value in vars(base).items()}
+    for attribute, value in sorted(attributes.items()):
         if attribute.startswith("_"):
             continue
         target = value.__func__ if isinstance(value, (classmethod, staticmethod)) else value
