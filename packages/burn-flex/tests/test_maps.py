@@ -55,7 +55,7 @@ def test_erf_is_accurate_to_a_few_ulp(call):
 
 
 def test_erf_of_many_elements_is_made_in_pieces(call, same):
-    x = np.linspace(-3, 3, 40_000, dtype=np.float32).reshape(2, -1)
+    x = np.linspace(-3, 3, 80_000, dtype=np.float32).reshape(2, -1)
     same(call("erf", x)[1, -5:], call("erf", np.ascontiguousarray(x[1, -5:])))
 
 
@@ -227,3 +227,23 @@ def test_half_arithmetic_rounds_once(call, same):
 def test_broadcast_of_illegal_shapes_raises(call):
     with pytest.raises(ValueError, match="broadcast"):
         call("add", np.ones((2, 3)), np.ones((2, 4)))
+
+
+@pytest.mark.parametrize("dtype", [np.dtype(bool), *INTS, *FLOATS], ids=str)
+def test_where_of_many_elements_equals_where_of_few(call, same, dtype):
+    rng = np.random.default_rng(0)
+    cond = rng.random((80, 90)) < 0.5
+    x, y = (rng.integers(-9, 9, (80, 90)).astype(dtype) for _ in range(2))
+    if dtype in FLOATS:
+        x[0], y[1] = nan, -inf
+    same(call("where", cond, x, y), np.where(cond, x, y))
+    same(call("where", cond.T, x.T, y[0, 0].reshape(())), np.where(cond.T, x.T, y[0, 0]))
+    same(call("where", cond[:, :1], x, y[:1]), np.where(cond[:, :1], x, y[:1]))
+    wide = np.broadcast_to(cond, (2, 80, 90))
+    same(call("where", wide, x[:1], y[:, :1]), np.where(wide, x[:1], y[:, :1]))
+
+
+@pytest.mark.parametrize("name", ["elu", "celu", "leaky_relu", "hardshrink", "softshrink"])
+def test_activations_of_many_elements_equal_those_of_few(call, same, name):
+    x = np.linspace(-3, 3, 5000, dtype=np.float32)
+    same(call(name, x, 1.5)[:50], call(name, x[:50].copy(), 1.5))

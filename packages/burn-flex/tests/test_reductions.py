@@ -160,16 +160,30 @@ def test_nan_is_the_largest(call, same, dtype):
     same(call("topk", x, 0, False, True, 2)[1], np.array([2, 0]))
 
 
-@pytest.mark.parametrize("largest", [True, False])
+@pytest.mark.parametrize("dtype", [np.dtype(bool), *INTS, *FLOATS], ids=str)
 @pytest.mark.parametrize("dim", [0, 1])
-def test_topk_by_selection_equals_topk_by_sorting(call, same, largest, dim):
+def test_order_of_large_tensors_is_that_of_small_ones(call, same, dtype, dim):
     rng = np.random.default_rng(0)
-    x = rng.integers(0, 40, (300, 310)).astype(np.float32)
-    values, indices = call("topk", x, dim, largest, True, 20)
-    key = (slice(None),) * dim + (slice(20),)
-    all_values, all_indices = call("sort", x, dim, largest)
-    same(values, all_values[key])
-    same(indices, all_indices[key])
+    x = rng.integers(-20, 20, (70, 60)).astype(dtype)
+    if dtype in FLOATS:
+        x[rng.random(x.shape) < 0.02] = nan
+        x[rng.random(x.shape) < 0.02] = -0.0
+        x[rng.random(x.shape) < 0.02] = -inf
+        x[0, 0] = np.copysign(np.float32(nan), np.float32(-1)).astype(dtype)
+    for descending in (False, True):
+        values, order = call("sort", x, dim, descending)
+        parts = [call("sort", line, 0, descending)[1] for line in np.moveaxis(x, dim, 0).T]
+        same(order, np.stack(parts, 1 - dim))
+        same(values, np.take_along_axis(x, order, dim))
+        if dtype.kind != "b":
+            first = (slice(None),) * dim + (slice(7),)
+            same(call("topk", x, dim, descending, True, 7)[0], values[first])
+            same(call("topk", x, dim, descending, True, 7)[1], order[first])
+    if dtype.kind != "b":
+        values, index = call("median_dim", x, dim, True)
+        parts = [call("median_dim", line, 0, True)[1] for line in np.moveaxis(x, dim, 0).T]
+        same(index, np.stack(parts, 1 - dim))
+        same(values, np.take_along_axis(x, index, dim))
 
 
 def test_median_is_the_lower_one(call, same):

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from burn_flex.kernels.choose import choose
 from burn_flex.kernels.erf import erf
 from burn_flex.kernels.precision import BF16, F16, F32, Array, Fn, dimensioned, is_float, widened
 from burn_flex.table import maker
@@ -20,12 +21,21 @@ _SQRT_HALF = 0.70710678118654752440
 _SQRT_2_OVER_PI = 0.79788456080286535588
 
 
+@dimensioned
 def _elu(x: Array, alpha: float) -> Any:
-    return np.where(np.greater(x, 0), x, np.multiply(np.expm1(np.minimum(x, 0)), alpha))
+    t = np.minimum(x, 0)
+    np.expm1(t, t)
+    t *= alpha
+    return choose(np.greater(x, 0), x, t)
 
 
+@dimensioned
 def _celu(x: Array, alpha: float) -> Any:
-    return np.where(np.greater(x, 0), x, np.expm1(np.minimum(x, 0) / alpha) * alpha)
+    t = np.minimum(x, 0)
+    t /= alpha
+    np.expm1(t, t)
+    t *= alpha
+    return choose(np.greater(x, 0), x, t)
 
 
 def _selu(x: Array) -> Any:
@@ -64,11 +74,15 @@ def log_sigmoid_of(x: Array) -> Array:
     return np.subtract(np.minimum(x, 0), t, t)
 
 
+@dimensioned
 def _softplus(x: Array, beta: float, threshold: float) -> Any:
     z = np.multiply(x, beta)
     linear = np.greater(z, threshold)
     # Beyond the threshold exp may overflow; that branch is not taken.
-    return np.where(linear, x, np.log1p(np.exp(z)) / beta)
+    np.exp(z, z)
+    np.log1p(z, z)
+    z /= beta
+    return choose(linear, x, z)
 
 
 def _hardsigmoid(x: Array) -> Any:
@@ -82,18 +96,19 @@ def _hardswish(x: Array) -> Any:
 
 
 def _leaky_relu(x: Array, slope: float) -> Any:
-    return np.where(np.greater(x, 0), x, np.multiply(x, slope))
+    bent = np.multiply(x, slope)
+    if 0 < slope <= 1:
+        return np.maximum(x, bent)
+    return choose(np.greater(x, 0), x, bent)
 
 
 def _hardshrink(x: Array, lambd: float) -> Any:
     # Asked this way round NaN stays, as in PyTorch.
-    return np.where(np.less_equal(np.abs(x), lambd), x.dtype.type(0), x)
+    return choose(np.less_equal(np.abs(x), lambd), x.dtype.type(0), x)
 
 
 def _softshrink(x: Array, lambd: float) -> Any:
-    # x * 0 keeps the NaN and the sign of zero.
-    low, high = np.less(x, -lambd), np.greater(x, lambd)
-    return np.where(high, x - lambd, np.where(low, x + lambd, np.multiply(x, 0)))
+    return np.subtract(x, np.minimum(np.maximum(x, -lambd), lambd))
 
 
 _ACTIVATIONS: dict[str, Fn] = {
@@ -191,11 +206,11 @@ def threshold_(dtype: np.dtype[Any]) -> Fn:
         return widened(threshold_(F32), dtype)
     number = number_of(dtype)
     weak: Fn = number if is_float(dtype) else (lambda value: value)
-    return lambda x, threshold, value: np.where(np.less_equal(x, weak(threshold)), number(value), x)
+    return lambda x, threshold, value: choose(np.less_equal(x, weak(threshold)), number(value), x)
 
 
 def _prelu(x: Array, weight: Array) -> Any:
-    return np.where(np.greater(x, 0), x, np.multiply(weight, x))
+    return choose(np.greater(x, 0), x, np.multiply(weight, x))
 
 
 maker("prelu", checked=True)(partial(widened, _prelu, arity=2))

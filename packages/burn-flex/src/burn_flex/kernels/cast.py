@@ -8,7 +8,7 @@ import ml_dtypes
 import numpy as np
 
 from burn_flex.kernels.activation import number_of
-from burn_flex.kernels.precision import F32, F64, Array, Fn, is_float, is_half
+from burn_flex.kernels.precision import BF16, F32, F64, Array, Fn, is_float, is_half
 from burn_flex.table import NATIVE, maker
 from burn_std import DType
 
@@ -23,6 +23,24 @@ def _converter(source: np.dtype[Any], target: np.dtype[Any]) -> Fn:
 
 def _saturating(source: np.dtype[Any], target: np.dtype[Any]) -> Fn:
     """NaN becomes 0, what is out of range the nearest bound, the rest truncates."""
+    convert = _clipping(source, target)
+    info = np.iinfo(target)
+    lowest, highest = np.minimum.reduce, np.maximum.reduce
+    bottom, end = float(info.min), float(info.max) + (1 if info.bits <= 32 else 0)
+
+    def tried(x: Array) -> Any:
+        # Most arrays lie inside the range, and two reductions say so; NaN says no. The end itself
+        # is outside: the largest integer, or for 64 bits the first float above it.
+        if x.size and float(lowest(x, None)) >= bottom and float(highest(x, None)) < end:
+            return x.astype(target)
+        return convert(x)
+
+    if source == BF16:  # ml_dtypes' reductions warn of NaN
+        return lambda x: tried(x.astype(F32))
+    return tried
+
+
+def _clipping(source: np.dtype[Any], target: np.dtype[Any]) -> Fn:
     info = np.iinfo(target)
     if info.bits <= 32:
         # f64 holds both bounds exactly; f32 does for 8 and 16 bits.

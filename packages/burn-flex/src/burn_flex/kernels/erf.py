@@ -29,7 +29,7 @@ _Q64 = (
     0.0221086691845807259, 0.135253674478820127, 0.529446463413654643, 1.0,
 )  # fmt: skip
 # Elements per pass: the temporaries of one pass stay in the cache.
-_CHUNK = 1 << 14
+_CHUNK = 1 << 15
 
 
 def _horner(coefficients: tuple[float, ...], t: Array) -> Array:

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from burn_flex.kernels.choose import choose
 from burn_flex.kernels.erf import erf as _erf
 from burn_flex.kernels.precision import (
     BF16,
@@ -244,7 +245,7 @@ def mul_no_nan(dtype: np.dtype[Any]) -> Fn:
     zero = np.zeros((), dtype)
 
     def masked(g: Array, factor: Array) -> Any:
-        return np.where(np.equal(g, zero), zero, np.multiply(g, factor))
+        return choose(np.equal(g, zero), zero, np.multiply(g, factor))
 
     return masked
 
@@ -257,7 +258,7 @@ def _lerp(x: Array, end: Array, weight: Array) -> Any:
             return np.add(x, np.multiply(weight, span))
         return np.subtract(end, np.multiply(span, np.subtract(1, weight)))
     near = np.add(x, np.multiply(weight, span))
-    return np.where(np.less(weight, 0.5), near, end - span * (1 - weight))
+    return choose(np.less(weight, 0.5), near, end - span * (1 - weight))
 
 
 maker("lerp", checked=True)(partial(widened, _lerp, arity=3))
@@ -268,7 +269,7 @@ def where(cond: Array, x: Array, y: Array) -> Any:
     """x where cond, else y; numpy would read any dtype as a condition."""
     if cond.dtype.kind != "b":
         raise TypeError("the condition must be bool")
-    return np.where(cond, x, y)
+    return choose(cond, x, y)
 
 
 @maker("clamp", checked=True, quiet=True)

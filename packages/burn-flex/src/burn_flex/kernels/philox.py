@@ -7,6 +7,8 @@ four words of 32 bits.
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import numpy as np
 
 from burn_flex.kernels.precision import U32, U64, Array
@@ -30,6 +32,15 @@ def words(key: Key, blocks: int) -> Array:
     return out
 
 
+@lru_cache(maxsize=64)
+def _round_keys(seed: int) -> tuple[Array, ...]:
+    """Return one pair of key words per round, each [2, 1]."""
+    return tuple(
+        np.array([[(seed + r * _WEYL[0]) & _LOW], [((seed >> 32) + r * _WEYL[1]) & _LOW]], U64)
+        for r in range(_ROUNDS)
+    )
+
+
 def _fill(out: Array, first: int, key: Key) -> None:
     seed, counter = key
     n = out.shape[0]
@@ -42,20 +53,14 @@ def _fill(out: Array, first: int, key: Key) -> None:
     np.right_shift(block, _SHIFT, odd[0])
     even[1] = counter & _LOW
     odd[1] = counter >> 32 & _LOW
-    keys = np.array(
-        [
-            [[(seed + r * _WEYL[0]) & _LOW], [((seed >> 32) + r * _WEYL[1]) & _LOW]]
-            for r in range(_ROUNDS)
-        ],
-        U64,
-    )
     product = np.empty((2, n), U64)
-    for r in range(_ROUNDS):
+    crossed = product[::-1]
+    for round_key in _round_keys(seed):
         np.multiply(even, _MULTIPLIERS, product)
         # high words cross over: the new word 0 comes from the product of word 2
-        np.right_shift(product[::-1], _SHIFT, even)
-        even ^= odd
-        even ^= keys[r]
-        np.bitwise_and(product[::-1], _MASK, odd)
+        np.right_shift(crossed, _SHIFT, even)
+        np.bitwise_xor(even, odd, even)
+        np.bitwise_xor(even, round_key, even)
+        np.bitwise_and(crossed, _MASK, odd)
     out[:, 0::2] = even.T
     out[:, 1::2] = odd.T

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from burn_flex.kernels.choose import choose
 from burn_flex.kernels.philox import Key, words
 from burn_flex.kernels.precision import (
     BF16,
@@ -124,7 +125,13 @@ def randint(dtype: DType, shape: tuple[int, ...], low: int, high: int, key: Key)
 @kernel("randperm", quiet=True)
 def randperm(dtype: DType, count: int, key: Key) -> Any:
     """A permutation: the stable order of one 64-bit key per element."""
-    return words_64(key, count).argsort(kind="stable").astype(NATIVE[dtype], copy=False)
+    keys = words_64(key, count)
+    # The quick order is the stable one unless two keys of 64 bits are equal.
+    order = keys.argsort()
+    ordered = keys[order]
+    if np.equal(ordered[1:], ordered[:-1]).any():
+        order = keys.argsort(kind="stable")
+    return order.astype(NATIVE[dtype], copy=False)
 
 
 @maker("bernoulli", checked=True)
@@ -151,6 +158,6 @@ def dropout(dtype: np.dtype[Any]) -> Fn:
             return np.zeros(x.shape, dtype)
         keep = np.greater_equal(grid(key, x.size, dtype), calm.type(p)).reshape(x.shape)
         scaled = np.multiply(x.astype(calm, copy=False), calm.type(1 / (1 - p)))
-        return np.where(keep, scaled, zero).astype(dtype, copy=False)
+        return choose(keep, scaled, zero).astype(dtype, copy=False)
 
     return dropped

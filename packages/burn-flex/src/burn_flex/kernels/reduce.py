@@ -173,7 +173,13 @@ maker("all", checked=True, quiet=True)(_truth(np.logical_and.reduce))
 @maker("count_nonzero", checked=True, quiet=True)
 def count_nonzero(native: np.dtype[Any]) -> Fn:
     """How many are not zero; NaN counts."""
-    return lambda x, dims, keepdim: total(x.astype(BOOL), dims, keepdim, I64)
+
+    def counted(x: Array, dims: Dims, keepdim: bool) -> Any:
+        if dims is None and not keepdim:
+            return np.int64(np.count_nonzero(x))
+        return total(x.astype(BOOL), dims, keepdim, I64)
+
+    return counted
 
 
 # ---- one dim -----------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from math import prod
 
 import numpy as np
 
-from burn_flex.kernels.index import check_wrapped, checked, flat_index
+from burn_flex.kernels.index import check_wrapped, checked, flat_index, index_key
 from burn_flex.kernels.precision import F32, I64, Array, is_half
 from burn_flex.table import kernel
 from burn_std.errors import ArgumentError
@@ -99,14 +99,12 @@ def index_add(x: Array, index: Array, src: Array, dim: int, alpha: float) -> Arr
         # Through an array, an integer wraps to the dtype: alpha -1 subtracts from u8.
         scale = np.asarray(alpha).astype(calm)
         src = np.multiply(src.astype(calm, copy=False), scale)
-    moved = np.moveaxis(x, dim, 0)
-    out = moved.astype(calm, order="C")
-    add_rows(
-        out.reshape(x.shape[dim], -1 if out.size else 0),
-        rows,
-        np.moveaxis(src, dim, 0).reshape(rows.size, -1 if src.size else 0).astype(calm, copy=False),
-    )
-    return np.moveaxis(out.astype(dtype, copy=False), 0, dim).reshape(shape)
+    # Which of the other dims stands first is no matter, as long as x and src agree.
+    out = x.swapaxes(0, dim).astype(calm, order="C")
+    width = prod(n for d, n in enumerate(x.shape) if d != dim)
+    moved = src.swapaxes(0, dim).reshape(rows.size, width).astype(calm, copy=False)
+    add_rows(out.reshape(x.shape[dim], width), rows, moved)
+    return out.astype(dtype, copy=False).swapaxes(0, dim).reshape(shape)
 
 
 @kernel("embedding_backward")
@@ -129,6 +127,14 @@ def index_put(
     x: Array, value: Array, indices: Sequence[Array], dims: tuple[int, ...], accumulate: bool
 ) -> Array:
     """x with value assigned or added at integer arrays on dims."""
+    if not accumulate and all(i.ndim == 1 for i in indices):
+        out = x.copy()
+        try:  # an index of one dim is read in order, unless it runs backwards in memory
+            out[index_key([np.ascontiguousarray(i) for i in indices], dims)] = value
+        except IndexError:
+            check_wrapped("index_put", x, indices, dims)
+            raise
+        return out
     check_wrapped("index_put", x, indices, dims)
     window = np.broadcast_shapes(*(i.shape for i in indices))
     places = np.zeros(window, I64)

@@ -55,6 +55,8 @@ def unsqueeze(x: Array, dims: Shape) -> Array:
 
 def window(steps: Shape, starts: Shape, stops: Shape) -> tuple[Any, ...]:
     """Return numpy's key of a window; -1 with a negative step means through element 0."""
+    if -1 not in stops:
+        return tuple(map(slice, starts, stops, steps))
     return tuple(
         slice(a, None if b < 0 else b, s) for a, b, s in zip(starts, stops, steps, strict=True)
     )

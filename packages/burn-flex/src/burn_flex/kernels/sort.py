@@ -10,8 +10,13 @@ from typing import Any
 import numpy as np
 
 from burn_flex.kernels.index import along
-from burn_flex.kernels.precision import BF16, BOOL, F32, I64, U8, Array, Fn, is_float
+from burn_flex.kernels.precision import BF16, BOOL, F32, I64, U8, U32, U64, Array, Fn, is_float
 from burn_flex.table import kernel
+
+# Below this many elements numpy's stable sort is quicker than making keys.
+_FEW = 1024
+_LOW = np.array(0xFFFFFFFF, U64)
+_HIGH = np.array(32, U64)
 
 
 def _comparable(x: Array) -> Array:
@@ -21,8 +26,41 @@ def _comparable(x: Array) -> Array:
     return x.view(U8) if x.dtype == BOOL else x
 
 
-def order_of(x: Array, dim: int, descending: bool) -> Any:
-    """Return the stable order along a dim; descending keeps the lowest index first on ties."""
+def _ordered_bits(x: Array) -> Array:
+    """Return u32 values in the order of x, a dtype of at most 32 bits; NaN is the largest."""
+    if not is_float(x.dtype):
+        if x.dtype.kind == "i":
+            return x.astype(np.int32).view(U32) ^ np.uint32(1 << 31)
+        return x.astype(U32)
+    bits: Array = np.where(np.isnan(x), F32.type(np.nan), x.astype(F32) + F32.type(0)).view(U32)
+    # Negative floats order backwards: all their bits flip, of positive ones only the sign.
+    flips = (bits.view(np.int32) >> 31).view(U32)
+    flips |= np.uint32(1 << 31)
+    bits ^= flips
+    return bits
+
+
+def _packed(x: Array, dim: int, descending: bool) -> Array | None:
+    """Return distinct u64 keys, the value above the position, whose plain order is the stable one.
+
+    numpy sorts and selects them with vector instructions, ten times as fast as it sorts stably.
+    None where that does not pay or 64-bit values leave no room for the position.
+    """
+    if x.size < _FEW or x.dtype.itemsize > 4 or x.shape[dim] >= 1 << 32:
+        return None
+    bits = _ordered_bits(x)
+    keys = (~bits if descending else bits).astype(U64)
+    keys <<= _HIGH
+    keys |= np.arange(x.shape[dim], dtype=U64).reshape((-1,) + (1,) * (x.ndim - dim - 1))
+    return keys
+
+
+def _position(keys: Array) -> Array:
+    keys &= _LOW
+    return keys.view(I64)
+
+
+def _stable_order(x: Array, dim: int, descending: bool) -> Any:
     key = _comparable(x)
     if not descending:
         return key.argsort(dim, kind="stable")
@@ -34,30 +72,16 @@ def order_of(x: Array, dim: int, descending: bool) -> Any:
 
 @kernel("sort", checked=True, quiet=True)
 def sort(x: Array, dim: int, descending: bool) -> tuple[Any, Any]:
-    """(values, indices), stable."""
+    """(values, indices), stable; descending keeps the lowest index first among equals."""
     if not x.ndim:
         return x, np.zeros((), I64)
-    order = order_of(x, dim, descending)
+    keys = _packed(x, dim, descending)
+    if keys is None:
+        order = _stable_order(x, dim, descending)
+    else:
+        keys.sort(dim)
+        order = _position(keys)
     return along(x, order, dim), order
-
-
-def _leading(x: Array, k: int, largest: bool) -> Array | None:
-    """Return the positions of the k leading values along the last dim, in order of position.
-
-    One selection instead of a sort. None where NaN makes comparisons useless.
-    """
-    key = _comparable(x)
-    if is_float(x.dtype) and np.isnan(key).any():
-        return None
-    n = key.shape[-1]
-    at = n - k if largest else k - 1
-    edge = np.partition(key, at, -1)[..., at : at + 1]
-    better = key > edge if largest else key < edge
-    equal = key == edge
-    room = k - np.add.reduce(better, -1, I64, keepdims=True)
-    # Of the values equal to the last one that fits, the lowest positions.
-    better |= equal & (np.add.accumulate(equal, -1, I64) <= room)
-    return np.nonzero(better)[-1].reshape(*x.shape[:-1], k)
 
 
 @kernel("topk", quiet=True)
@@ -66,16 +90,15 @@ def topk(x: Array, dim: int, largest: bool, ordered: bool, k: int) -> tuple[Any,
     if not x.ndim:
         shape = () if k else (0,)
         return x.reshape(1)[:k].reshape(shape), np.zeros(shape, I64)
-    n = x.shape[dim]
-    if 0 < k < n // 4 and n >= 256:
-        last = np.moveaxis(x, dim, -1)
-        found = _leading(last, k, largest)
-        if found is not None:
-            values = along(last, found, last.ndim - 1)
-            order = order_of(values, last.ndim - 1, largest)
-            values, found = (along(a, order, last.ndim - 1) for a in (values, found))
-            return np.moveaxis(values, -1, dim), np.moveaxis(found, -1, dim)
-    order = order_of(x, dim, largest)[(slice(None),) * dim + (slice(k),)]
+    first = (slice(None),) * dim + (slice(k),)
+    keys = _packed(x, dim, largest)
+    if keys is None or not k:
+        order = _stable_order(x, dim, largest)[first]
+    else:
+        keys.partition(k - 1, dim)
+        keys = keys[first]
+        keys.sort(dim)
+        order = _position(keys)
     return along(x, order, dim), order
 
 
@@ -84,8 +107,14 @@ def median_dim(x: Array, dim: int, keepdim: bool) -> tuple[Any, Any]:
     """(values, indices) of the lower median; the first NaN where there is one."""
     if not x.ndim:
         return x, np.zeros((), I64)
-    middle = (slice(None),) * dim + (slice((x.shape[dim] - 1) // 2, (x.shape[dim] + 1) // 2),)
-    index = order_of(x, dim, False)[middle]
+    at = (x.shape[dim] - 1) // 2
+    middle = (slice(None),) * dim + (slice(at, at + 1),)
+    keys = _packed(x, dim, False)
+    if keys is None:
+        index = _stable_order(x, dim, False)[middle]
+    else:
+        keys.partition(at, dim)
+        index = _position(keys[middle])
     if is_float(x.dtype):
         nan = np.isnan(x)
         index = np.where(nan.any(dim, keepdims=True), nan.argmax(dim, keepdims=True), index)
