@@ -39,10 +39,9 @@ def _log(f: Callable[[float], float], pole: float) -> Callable[[float], float]:
     return run
 
 
-def _divide(a: Number, b: Number) -> float:
-    a, b = float(a), float(b)
+def _divide(a: float, b: float) -> float:
     if b != 0:
-        return a / b
+        return float(a) / float(b)
     return nan if a == 0 or isnan(a) else copysign(inf, a) * copysign(1.0, b)
 
 

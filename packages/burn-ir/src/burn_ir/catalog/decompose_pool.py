@@ -157,8 +157,9 @@ def adaptive_avg_pool_backward(ops: Ops, g: Tensor, shape: Ints) -> Tensor:
 def _average_count(
     ops: Ops, extents: Ints, sizes: Ints, kernel: Ints, stride: Ints, padding: Ints, pads: bool
 ) -> Tensor:
-    """Return how many elements each window averages; the right end of a window is cut off at
-    the padding, and with `pads` False at the input.
+    """Return how many elements each window averages.
+
+    The right end of a window is cut off at the padding, and with `pads` False at the input.
     """
     lengths = []
     for n, out, k, s, p in zip(extents, sizes, kernel, stride, padding, strict=True):
