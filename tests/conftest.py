@@ -1,4 +1,7 @@
-"""What the tests that cross packages share: the backends they run on, and where the cases are."""
+"""What the tests that cross packages share: the device under test, and where the cases are.
+
+`--burn-backend NAME` and the fixture `backend` come from the plugin of burn-testing.
+"""
 
 from __future__ import annotations
 
@@ -8,31 +11,16 @@ from typing import Any
 
 import pytest
 
+from burn_dispatch import device as burn_device
+
 HERE = Path(__file__).parent
 CASES = HERE / "cases"
-
-
-def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption(
-        "--burn-backend",
-        action="append",
-        metavar="NAME",
-        help="device to test, such as flex or fusion-flex; repeatable (flex)",
-    )
-
-
-def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    if "backend" in metafunc.fixturenames:
-        names = metafunc.config.getoption("--burn-backend") or ["flex"]
-        metafunc.parametrize("backend", names, scope="session")
 
 
 @pytest.fixture
 def device(backend: str) -> Any:
     """The device under test, without autodiff."""
-    import burn
-
-    return burn.device(backend)
+    return burn_device(backend)
 
 
 @pytest.fixture

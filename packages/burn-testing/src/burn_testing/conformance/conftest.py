@@ -1,4 +1,4 @@
-"""The option that names the backend under test."""
+"""The device under test and what it is compared with; the plugin gives the name."""
 
 from __future__ import annotations
 
@@ -8,24 +8,6 @@ import pytest
 
 from burn_dispatch import device as find_device
 from burn_testing.conformance.reference import reference as find_reference
-
-
-def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add `--burn-backend NAME`, repeatable, unless the tests around have it."""
-    try:
-        parser.addoption(
-            "--burn-backend", action="append", metavar="NAME", help="device to test; repeatable"
-        )
-    except ValueError as error:
-        if "already added" not in str(error):
-            raise
-
-
-def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Run every test on every backend named."""
-    if "backend" in metafunc.fixturenames:
-        names = metafunc.config.getoption("--burn-backend") or ["flex"]
-        metafunc.parametrize("backend", names, scope="session")
 
 
 @pytest.fixture(scope="session")

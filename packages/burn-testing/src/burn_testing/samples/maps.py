@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from burn_ir import CATALOG
 from burn_std import DTypeError, ShapeError
-from burn_std.dtypes import bool_, float16, float32, int8, int64, uint8
+from burn_std.dtypes import bool_, float16, float32, float64, int8, int64, uint8
 from burn_testing.samples.sample import (
     FLOAT_NAMES,
     INT_NAMES,
@@ -58,8 +58,8 @@ for _name in UNARY:
 sample("round", t(2, 3, low=-20, high=20), attrs=(2,), dtypes=("f32", "f64"), grad=False)
 sample("round", t(2, 3, low=-200, high=200), attrs=(-1,), dtypes=("f32", "f64"), grad=False)
 
-for _target in (float32, float16, int64, int8, uint8, bool_):
-    sample("cast", t(2, 3, low=-3, high=3), attrs=(_target,), grad=_target is float32)
+for _target in (float64, float32, float16, int64, int8, uint8, bool_):
+    sample("cast", t(2, 3, low=-3, high=3), attrs=(_target,), grad=_target is float64)
     sample("cast", t(0, 2), attrs=(_target,), grad=False)
     sample("cast", SPECIAL, attrs=(_target,), name="special", dtypes=FLOAT_NAMES, grad=False)
 error("cast", "not_a_tensor", DTypeError, 3.5, attrs=(float32,))
