@@ -97,8 +97,9 @@ def test_randperm_is_a_stable_sort_of_keys(call, same):
 def test_dropout_keeps_by_the_uniform(call, same, dtype):
     native = NATIVE[dtype]
     x = np.arange(1, 13).reshape(3, 4).astype(native)
-    u = call("uniform", dtype, (3, 4), 0.0, 1.0, KEY).astype(np.float32)
-    want = np.where(u >= np.float32(0.3), x.astype(np.float64) / 0.7, 0)
+    draws = d.float64 if dtype is d.float64 else d.float32
+    u = call("uniform", draws, (3, 4), 0.0, 1.0, KEY)
+    want = np.where(u >= u.dtype.type(0.3), x.astype(np.float64) / 0.7, 0)
     got = call("dropout", x, 0.3, KEY)
     assert np.allclose(got.astype(np.float64), want, rtol=1e-2) and got.dtype == native
     same(call("dropout", x, 0.0, KEY), x)

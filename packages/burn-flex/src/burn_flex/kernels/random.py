@@ -138,9 +138,11 @@ def randperm(dtype: DType, count: int, key: Key) -> Any:
 def bernoulli(dtype: np.dtype[Any]) -> Fn:
     """1 where a uniform lies below p."""
 
+    calm = compute_dtype(dtype)  # the grids of 16 bits are too coarse for a mask
+
     def drawn(p: Array, key: Key) -> Any:
-        u = grid(key, p.size, dtype).reshape(p.shape)
-        return np.less(u, p.astype(u.dtype, copy=False)).astype(dtype)
+        u = grid(key, p.size, calm).reshape(p.shape)
+        return np.less(u, p.astype(calm, copy=False)).astype(dtype)
 
     return drawn
 
@@ -156,7 +158,7 @@ def dropout(dtype: np.dtype[Any]) -> Fn:
             return x
         if p >= 1:
             return np.zeros(x.shape, dtype)
-        keep = np.greater_equal(grid(key, x.size, dtype), calm.type(p)).reshape(x.shape)
+        keep = np.greater_equal(grid(key, x.size, calm), calm.type(p)).reshape(x.shape)
         scaled = np.multiply(x.astype(calm, copy=False), calm.type(1 / (1 - p)))
         return choose(keep, scaled, zero).astype(dtype, copy=False)
 
