@@ -137,7 +137,6 @@ def randperm(dtype: DType, count: int, key: Key) -> Any:
 @maker("bernoulli", checked=True)
 def bernoulli(dtype: np.dtype[Any]) -> Fn:
     """1 where a uniform lies below p."""
-
     calm = compute_dtype(dtype)  # the grids of 16 bits are too coarse for a mask
 
     def drawn(p: Array, key: Key) -> Any:

@@ -16,7 +16,7 @@ import numpy as np
 from burn_flex.kernels.index import check_wrapped, checked, flat_index, index_key
 from burn_flex.kernels.precision import F32, I64, Array, is_half
 from burn_flex.table import kernel
-from burn_std.errors import ArgumentError
+from burn_std import ArgumentError
 
 _COMBINE = {
     "add": np.add, "multiply": np.multiply, "amin": np.minimum, "amax": np.maximum,
