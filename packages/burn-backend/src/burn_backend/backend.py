@@ -180,6 +180,8 @@ class Backend:
         return memo
 
     def _rule(self, entry: Entry, key: tuple[Any, ...]) -> Any:
+        if entry.lift and not entry.inputs[0].many and not self.dtypes[key[0][1]].is_float:
+            raise Again
         out = entry.infer(*specs_of(entry, key, self.dtypes))
         if isinstance(out, Spec):
             return out.shape, self.native[out.dtype]
