@@ -190,14 +190,17 @@ def conv_input_grad(
     w = weight.reshape(groups, outs // groups, channels // groups, prod(kernel))
     w = np.ascontiguousarray(w.transpose(3, 0, 1, 2))  # [taps, groups, O / groups, C / groups]
     step = max(1, _CHUNK // max(1, length * max(channels, outs)))
+    depthwise = groups == channels == outs  # one product per element: nothing for GEMM to do
     for start in range(0, n, step):
         part: Array = rows[start : start + step].reshape(-1, outs)
-        if groups > 1:
+        if not depthwise and groups > 1:
             part = part.reshape(len(part), groups, outs // groups).swapaxes(0, 1)
         target = dx[start : start + step]
         for tap, offsets in enumerate(product(*map(range, kernel))):
             where = _seen(offsets, dilation, stride, out)
-            if groups == 1:
+            if depthwise:
+                add = part * w[tap].reshape(channels)
+            elif groups == 1:
                 add = np.matmul(part, w[tap, 0])
             else:
                 add = np.matmul(part, w[tap]).swapaxes(0, 1)
