@@ -121,7 +121,7 @@ def can_fail(entry: Entry) -> bool:
 
 
 def is_into(kernel: Any) -> bool:
-    """Return whether a kernel takes its output array as one more argument."""
+    """Return whether a kernel takes its output array as `out=` (a numpy ufunc does)."""
     return hasattr(kernel, "nin") and getattr(kernel, "nout", 0) == 1
 
 
@@ -181,7 +181,7 @@ def _source(plan: Plan, vals: list[Value], ext: list[Value], inner: Backend) -> 
         args += [f"R[{step.slot}][{j}]" for j in range(runtime)]
         over = donor.pick(k, step)
         if over is not None:
-            args.append(_name(over))
+            args.append(f"out={_name(over)}")
         outs = [_name(step.slot + j) for j in range(step.outputs)]
         if step.entry.multi:
             lines.append(f"    {', '.join(outs)}, = k{k}({', '.join(args)})")

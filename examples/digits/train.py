@@ -1,0 +1,83 @@
+"""Train the digits model, print a table per epoch and the test accuracy, save everything.
+
+    python examples/digits/train.py [--epochs 12] [--out runs/digits] [--resume]
+
+`BURN_DEVICE` picks the device; nothing else changes.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from burn import Device, nn, optim, store
+from burn.dataset import DataLoader
+from burn.train import Accuracy, Learner, SupervisedTraining, TrainingResult
+from data import HERE, load
+from model import Digits
+
+
+def evaluate(model: Digits, loader: DataLoader) -> float:
+    """Return the share of right answers, in percent."""
+    infer, hits, seen = model.valid(), 0, 0
+    for images, labels in loader:
+        hits += int((infer(images).argmax(dim=1) == labels).sum())
+        seen += len(labels)
+    return 100 * hits / seen
+
+
+def plot(result: TrainingResult, path: Path) -> None:
+    """Write the learning curves as a PNG."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    figure, axes = plt.subplots(1, 2, figsize=(10, 4), layout="constrained")
+    for axis, what, unit in zip(axes, ("loss", "accuracy"), ("", " (%)"), strict=True):
+        for split in ("train", "valid"):
+            axis.plot(result.column("epoch"), result.column(f"{split} {what}"), marker="o", label=split)
+        axis.set(xlabel="epoch", ylabel=what + unit)
+        axis.grid(alpha=0.3)
+        axis.legend()
+    figure.suptitle("Handwritten digits")
+    figure.savefig(path, dpi=120)
+    plt.close(figure)
+
+
+def main() -> None:
+    """Train, evaluate, save."""
+    parser = argparse.ArgumentParser(description="Train the digits model.")
+    parser.add_argument("--epochs", type=int, default=12)
+    parser.add_argument("--batch-size", type=int, default=64)
+    parser.add_argument("--lr", type=float, default=2e-3)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--out", type=Path, default=HERE / "runs")
+    parser.add_argument("--resume", action="store_true", help="go on from the newest checkpoint")
+    args = parser.parse_args()
+
+    device = Device.default().autodiff()
+    device.seed(args.seed)
+    train, test = load()
+    train_loader = DataLoader(train, args.batch_size, shuffle=True, seed=args.seed, device=device)
+    test_loader = DataLoader(test, 256, device=device)
+    model = Digits(device=device)
+    learner = Learner(model, optim.AdamW(lr=args.lr), nn.CrossEntropyLoss())
+    training = SupervisedTraining(
+        train_loader, test_loader, epochs=args.epochs, metrics=[Accuracy], directory=args.out / "checkpoints"
+    )
+    print(f"device {device}, {model.num_params():,} parameters, {len(train)} training and {len(test)} test images")
+    result = training.run(learner, resume=args.resume)
+    if result.interrupted:
+        raise SystemExit("interrupted; go on with --resume")
+
+    args.out.mkdir(parents=True, exist_ok=True)
+    store.save(model, args.out / "model.safetensors")
+    model.config().save(args.out / "model.json")
+    plot(result, args.out / "curves.png")
+    print(f"saved to {args.out}")
+    print(f"test accuracy: {evaluate(model, test_loader):.2f} %")
+
+
+if __name__ == "__main__":
+    main()
