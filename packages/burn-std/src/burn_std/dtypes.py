@@ -141,6 +141,19 @@ def quantized(bits: int = 8, *, symmetric: bool = True, block: int = 0) -> QDTyp
     return made
 
 
+def _parse_quantized(name: str) -> QDType | None:
+    """Return the scheme that a name like `qint8_sym_block32` spells, or None."""
+    bits, _, rest = name.partition("_")
+    mode, _, level = rest.partition("_")
+    if bits not in ("qint4", "qint8") or mode not in ("sym", "affine"):
+        return None
+    # A name may come from a file: no more digits than a block can have.
+    digits = level.removeprefix("block")
+    block = int(digits) if digits.isascii() and digits.isdigit() and len(digits) < 10 else 0
+    made = quantized(int(bits[4:]), symmetric=mode == "sym", block=block)
+    return made if made.name == name else None
+
+
 def parse_dtype(name: str) -> DType:
     """Return the dtype of a full or short name, `float32` or `f32`.
 
@@ -151,12 +164,7 @@ def parse_dtype(name: str) -> DType:
         >>> parse_dtype("bf16")
         burn.bfloat16
     """
-    found = _BY_NAME.get(name)
-    if found is None and name.startswith("qint"):
-        parts = name.split("_")
-        if len(parts) == 3 and parts[0][4:] in ("4", "8"):
-            block = int(parts[2][5:]) if parts[2].startswith("block") else 0
-            found = quantized(int(parts[0][4:]), symmetric=parts[1] == "sym", block=block)
+    found = _BY_NAME.get(name) or _parse_quantized(name)
     if found is None:
         raise ValueError(f"dtype: unknown name {name!r}; known: {', '.join(d.name for d in PLAIN)}")
     return found
