@@ -11,6 +11,7 @@ from burn_dispatch.device import (
     device as device,
     device_report as device_report,
     resource as resource,
+    seed_all as seed_all,
 )
 from burn_dispatch.generator import source_of as source_of
 from burn_dispatch.resource import Resource as Resource

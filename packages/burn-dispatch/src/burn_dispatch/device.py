@@ -26,6 +26,7 @@ _RESOURCES: dict[tuple[str, int], Resource] = {}
 # Tried in this order for the default device; opencl stands twice: first its GPUs, then anything.
 _DEFAULT_ORDER = ("cuda", "opencl", "cpu", "flex")
 _default: Device | None = None
+_seed: int | None = None
 _block: ContextVar[Device | None] = ContextVar("burn_default_device", default=None)
 
 
@@ -44,6 +45,8 @@ def resource(name: str, index: int = 0) -> Resource:
         found = _RESOURCES.get(key)
         if found is None:
             found = _RESOURCES[key] = _make_resource(name, index)
+            if _seed is not None:
+                found.seed(_seed)
         return found
 
 
@@ -421,6 +424,15 @@ def _note(line: str) -> None:
 
 def _autodiff() -> Any:
     return DECORATORS.load("autodiff")
+
+
+def seed_all(value: int) -> None:
+    """Restart the random streams of every device, of those used later too."""
+    global _seed
+    with _LOCK:
+        _seed = value
+        for r in _RESOURCES.values():
+            r.seed(value)
 
 
 def sync_all(devices: Iterable[Device]) -> None:

@@ -1,0 +1,191 @@
+"""Friendly arguments to strict ones: negative dims, `-1` extents, ints for tuples; remembered.
+
+Each look-up is one dict access in the common case; the functions that fill the dicts raise the
+typed errors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from operator import index
+from typing import TYPE_CHECKING, Any
+
+from burn_backend import Memo, TensorBase
+from burn_std import ArgumentError, BurnError, DTypeError, IndexRangeError, ShapeError
+
+if TYPE_CHECKING:
+    from burn_tensor.tensor import Tensor
+
+Shape = tuple[int, ...]
+Ints = int | Sequence[int]
+Number = bool | int | float
+
+
+def as_int(op: str, name: str, value: Any) -> int:
+    """Return an integer argument (Python, numpy or a rank-0 integer tensor) as an int.
+
+    Raises:
+        DTypeError: it is none of these.
+    """
+    try:
+        return index(value)
+    except TypeError:
+        raise DTypeError(op, f"{name} must be an integer", got=repr(value)) from None
+
+
+def as_ints(op: str, name: str, value: Any) -> Shape:
+    """Return an int or a sequence of ints as a tuple."""
+    if isinstance(value, (tuple, list)):
+        return tuple([as_int(op, name, v) for v in value])
+    if isinstance(value, TensorBase) and len(value.shape) == 1:
+        return tuple(value.b.to_numpy(value).tolist())
+    return (as_int(op, name, value),)
+
+
+def _dim(key: tuple[Any, int]) -> int:
+    dim, rank = key
+    n = rank or 1
+    dim = as_int("dim", "dim", dim)
+    if not -n <= dim < n:
+        raise IndexRangeError("dim", f"dim must be in [{-n}, {n - 1}] for rank {rank}", got=dim)
+    return dim % n
+
+
+def _dims(key: tuple[Any, int]) -> Shape | None:
+    dims, rank = key
+    if dims is None or dims == () or not rank:
+        for d in () if dims is None else as_ints("dim", "dim", dims):
+            _dim((d, rank))
+        return None
+    out = tuple([_dim((d, rank)) for d in as_ints("dim", "dim", dims)])
+    if len(set(out)) != len(out):
+        raise ArgumentError("dim", "a dim appears twice", got=dims)
+    return out
+
+
+_DIM = Memo(_dim)
+_DIMS = Memo(_dims)
+
+
+def _renamed(op: str, error: BurnError) -> BurnError:
+    return error.__class__(op, error.rule, got=error.got, remedy=error.remedy)
+
+
+def one_dim(op: str, dim: Any, rank: int) -> int:
+    """Return a dim as a non-negative int; rank 0 takes -1 and 0 and gives 0.
+
+    Raises:
+        IndexRangeError: it is outside [-rank, rank - 1].
+    """
+    try:
+        out: int = _DIM[dim, rank]
+    except BurnError as error:
+        raise _renamed(op, error) from None
+    except TypeError:  # not hashable
+        return one_dim(op, as_int(op, "dim", dim), rank)
+    return out
+
+
+def some_dims(op: str, dim: Any, rank: int) -> Shape | None:
+    """Return the dims of a reduction: None for all of them (also for `()` and rank 0).
+
+    Raises:
+        IndexRangeError: one is out of range.
+        ArgumentError: one appears twice.
+    """
+    try:
+        out: Shape | None = _DIMS[dim, rank]
+    except BurnError as error:
+        raise _renamed(op, error) from None
+    except TypeError:  # a list is not hashable
+        return some_dims(op, as_ints(op, "dim", dim), rank)
+    return out
+
+
+def flat(op: str, name: str, values: tuple[Any, ...]) -> Shape:
+    """Return `f(2, 3)` and `f((2, 3))` as (2, 3)."""
+    if len(values) == 1 and not isinstance(values[0], int):
+        return as_ints(op, name, values[0])
+    return tuple([as_int(op, name, v) for v in values])
+
+
+def _reshaped(key: tuple[Shape, tuple[Any, ...]]) -> Shape:
+    shape, wanted = key
+    out = flat("reshape", "shape", wanted)
+    if -1 not in out:
+        return out
+    at = out.index(-1)
+    known = prod(out[:at] + out[at + 1 :])
+    size = prod(shape)
+    if -1 in out[at + 1 :] or known == 0 or size % known:
+        raise ShapeError(
+            "reshape", "at most one extent is -1, and the others must divide the elements",
+            got=f"{list(shape)} ({size} elements) to {list(out)}",
+        )  # fmt: skip
+    return (*out[:at], size // known, *out[at + 1 :])
+
+
+def _expanded(key: tuple[Shape, tuple[Any, ...]]) -> Shape:
+    shape, wanted = key
+    out = flat("expand", "sizes", wanted)
+    pad = len(out) - len(shape)
+    if pad < 0 or -1 in out[:pad]:
+        raise ShapeError(
+            "expand", "as many sizes as dims at least; -1 keeps a dim that exists",
+            got=f"{list(shape)} to {list(out)}",
+        )  # fmt: skip
+    return (*out[:pad], *(s if n == -1 else n for n, s in zip(out[pad:], shape, strict=True)))
+
+
+_RESHAPED = Memo(_reshaped)
+_EXPANDED = Memo(_expanded)
+
+
+def reshaped(shape: Shape, wanted: tuple[Any, ...]) -> Shape:
+    """Return the shape that `reshape(*wanted)` asks for, -1 resolved."""
+    try:
+        out: Shape = _RESHAPED[shape, wanted]
+    except TypeError:  # a list is not hashable
+        return _reshaped((shape, wanted))
+    return out
+
+
+def expanded(shape: Shape, wanted: tuple[Any, ...]) -> Shape:
+    """Return the shape that `expand(*wanted)` asks for, -1 resolved."""
+    try:
+        out: Shape = _EXPANDED[shape, wanted]
+    except TypeError:
+        return _expanded((shape, wanted))
+    return out
+
+
+def tensor_list(op: str, tensors: Any) -> list[Tensor]:
+    """Return a list of tensors out of any iterable of them.
+
+    Raises:
+        DTypeError: something else is in it, or it is no iterable.
+    """
+    try:
+        out = list(tensors)
+    except TypeError:
+        raise DTypeError(op, "needs a list of tensors", got=type(tensors).__name__) from None
+    for i, t in enumerate(out):
+        if not isinstance(t, TensorBase):
+            raise DTypeError(op, "needs a list of tensors", got=f"{type(t).__name__} at {i}")
+    return out
+
+
+def need_rank(op: str, x: TensorBase, rank: int) -> None:
+    """Raise ShapeError unless x has that many dims."""
+    if len(x.shape) != rank:
+        raise ShapeError(op, f"needs {rank} dim{'s' if rank != 1 else ''}", got=f"{x.dtype.name}{list(x.shape)}")
+
+
+def need_tensor(op: str, name: str, x: Any) -> None:
+    """Raise DTypeError unless x is a tensor."""
+    if not isinstance(x, TensorBase):
+        raise DTypeError(
+            op, f"{name} must be a tensor", got=type(x).__name__,
+            remedy="Make one with burn.tensor(...).",
+        )  # fmt: skip

@@ -1,0 +1,188 @@
+"""The class users hold. Methods stand in the classes it inherits; operators of a key, errors of
+names that do not exist, and rebinding stand here."""
+
+from __future__ import annotations
+
+from difflib import get_close_matches
+from sys import getrefcount
+from typing import TYPE_CHECKING, Any
+
+from burn_backend import TensorBase, register_tensor_class
+from burn_dispatch import current_scope
+from burn_std import ArgumentError
+
+from burn_tensor.arithmetic import ArithmeticMethods
+from burn_tensor.autograd import AutogradMethods, refuse_assignment
+from burn_tensor.comparison import ComparisonMethods
+from burn_tensor.convert import ConvertMethods
+from burn_tensor.elementwise import ElementwiseMethods
+from burn_tensor.indexing import WINDOWS, getitem, parts_of, read_window, setitem
+from burn_tensor.interop import InteropMethods
+from burn_tensor.likeness import LikenessMethods
+from burn_tensor.lookup import LookupMethods, value_like
+from burn_tensor.order import OrderMethods
+from burn_tensor.parts import PartMethods
+from burn_tensor.printing import render
+from burn_tensor.product import ProductMethods
+from burn_tensor.reduce import ReduceMethods
+from burn_tensor.shape import ShapeMethods
+
+
+def _calibrated() -> int:
+    """Return the reference count of an assignment into a temporary, 0 if it cannot be told.
+
+    A named object has one reference more than a temporary; how many there are in all differs
+    between versions of Python, so it is measured with the same calls.
+    """
+    seen = []
+
+    class Probe:
+        def __setitem__(self, key: int, value: int) -> None:
+            seen.append(getrefcount(self))
+
+    named = Probe()
+    named[0] = 0
+    Probe()[0] = 0
+    return seen[1] if seen[1] < seen[0] else 0
+
+
+_TEMPORARY = _calibrated()
+
+
+class Tensor(
+    ArithmeticMethods,
+    ComparisonMethods,
+    ElementwiseMethods,
+    ReduceMethods,
+    ShapeMethods,
+    PartMethods,
+    LookupMethods,
+    OrderMethods,
+    ProductMethods,
+    AutogradMethods,
+    ConvertMethods,
+    InteropMethods,
+    LikenessMethods,
+    TensorBase,
+):
+    """An n-dimensional array on a device, of one dtype, that is never changed in place.
+
+    Make one with `burn.tensor`, `burn.zeros` and their relatives, or as the result of an
+    operation. `x[key] = value` and nothing else gives a name another value: the object then
+    stands for the new one, and tensors derived from it before keep the old.
+
+    Attributes:
+        shape: extents of the dims, a tuple.
+        dtype: element type.
+        device: where it lives, and whether gradients can be had.
+
+    Example:
+        >>> x = burn.tensor([[1.0, 2.0], [3.0, 4.0]])
+        >>> x @ x + 1
+        tensor([[ 8., 11.],
+                [16., 23.]])
+    """
+
+    __slots__ = ()
+
+    # ---- keys ---------------------------------------------------------------------------------
+
+    def __getitem__(self, key: Any) -> Tensor:
+        shape = self.v.shape
+        c = key.__class__
+        if c is int:
+            if shape and -shape[0] <= key < shape[0]:
+                return self.b.select(self, 0, key if key >= 0 else key + shape[0])
+            return getitem(self, key)
+        if c is slice:
+            w = WINDOWS[shape, ((key.start, key.stop, key.step),)]
+            return self.b.slice(self, w.steps, w.starts, w.stops)
+        if c is tuple:
+            parts = parts_of(key)
+            if parts is not None:
+                w = WINDOWS[shape, parts]
+                if w.drop or w.new:
+                    return read_window(self, w)
+                return self.b.slice(self, w.steps, w.starts, w.stops)
+        return getitem(self, key)
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        if getrefcount(self) <= _TEMPORARY:
+            raise ArgumentError(
+                "assign", "the assignment goes into a temporary and would be lost",
+                remedy="Write x[i, j] = v instead of x[i][j] = v, or name the part, "
+                "assign into it and put it back.",
+            )  # fmt: skip
+        if self.node is not None and self.is_require_grad() and not current_scope().no_grad:
+            raise refuse_assignment(self)
+        self._rebind(setitem(self, key, value_like(self, value)))
+
+    def _rebind(self, new: TensorBase) -> None:
+        """Stand for another value from now on; a leaf (inside no_grad) stays a leaf."""
+        if self.node is None or not self.is_require_grad():
+            self.b = new.b
+            self.node = new.node
+        self.v = new.v
+
+    # ---- text ---------------------------------------------------------------------------------
+
+    def __repr__(self) -> str:
+        return render(self)
+
+    def __format__(self, spec: str) -> str:
+        if spec and not self.v.shape:
+            return format(self.item(), spec)
+        return format(str(self), spec)
+
+    # ---- names that do not exist --------------------------------------------------------------
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            raise AttributeError(missing(name))
+
+    def __dir__(self) -> list[str]:
+        return [n for n in object.__dir__(self) if n not in ("b", "v", "node")]
+
+
+# Attributes that PyTorch has and this framework answers otherwise.
+_OTHERWISE = {
+    "data": "Use x.detach().",
+    "requires_grad": "Ask x.is_require_grad(); mark with x = x.require_grad().",
+    "requires_grad_": "Write x = x.require_grad().",
+    "retain_grad": "Pass the tensor to burn.grad, or mark a detached copy.",
+    "is_leaf": "Ask x.is_require_grad().",
+    "grad_fn": "Ask x.is_tracked().",
+    "zero_grad": "Gradients are values that nothing accumulates into.",
+    "cuda": "Use x.to_device(burn.Device.cuda()).",
+    "is_cuda": "Look at x.device.",
+    "stride": "Layouts are not part of a tensor's value.",
+    "is_contiguous": "Layouts are not part of a tensor's value.",
+    "data_ptr": "Use x.numpy() or DLPack.",
+    "storage": "Use x.numpy() or DLPack.",
+    "numpy_": "Use x.numpy().",
+    "eval": "Use model.valid() for inference.",
+    "copy_": "Bind the name to the other tensor, or write x[...] = other.",
+    "zero_": "Write x = burn.zeros_like(x).",
+    "fill_": "Write x = x.fill(value).",
+    "normal_": "Write x = burn.randn(...), or burn.nn.init.normal_(param).",
+    "uniform_": "Write x = burn.rand(...), or burn.nn.init.uniform_(param).",
+    "detach_": "Write x = x.detach().",
+}
+
+
+def missing(name: str) -> str:
+    """Return what to say about a name that tensors do not have."""
+    if name in _OTHERWISE:
+        return f"Tensor.{name}: tensors have no such attribute. {_OTHERWISE[name]}"
+    if name.endswith("_") and not name.startswith("_"):
+        plain = name.rstrip("_")
+        if hasattr(Tensor, plain):
+            return f"Tensor.{name}: values never change in place. Write x = x.{plain}(...)."
+    near = get_close_matches(name, [n for n in dir(Tensor) if not n.startswith("_")], 1)
+    hint = f" Did you mean {near[0]!r}?" if near else ""
+    return f"Tensor.{name}: tensors have no such attribute.{hint}"
+
+
+register_tensor_class(Tensor)
+
