@@ -8,7 +8,6 @@ import time
 from collections import Counter
 from pathlib import Path
 
-from burn_backend import Backend
 from burn_dispatch import device
 from burn_testing.cases.read import load, names
 from burn_testing.cases.run import run_case
@@ -23,11 +22,8 @@ def main() -> int:
     parser.add_argument("--cases", type=Path, default=Path("tests/cases"), help="folder of cases")
     parser.add_argument("--first", type=int, default=3, help="failures shown per function")
     parser.add_argument("--fail-fast", action="store_true", help="stop at the first failure")
-    parser.add_argument("--partial", action="store_true", help="accept a backend without all primitives")
     parser.add_argument("--all", action="store_true", help="list functions that pass as well")
     options = parser.parse_args()
-    if options.partial:
-        Backend._check = lambda self: None  # type: ignore[method-assign]
     failed = 0
     for backend in options.backend or ["flex"]:
         failed += _run(backend, options)
