@@ -141,6 +141,7 @@ def test_b68_selecting_batches_keeps_no_buffers(leaf: Any) -> None:
             loss = (data.index_select(0, index) @ w).square().mean()
             grads = loss.backward()
             w = (w - 0.1 * w.grad(grads)).detach().require_grad()
+            loss.item()
             del loss, grads, index
             peaks.append(tracemalloc.get_traced_memory()[0])
     finally:
