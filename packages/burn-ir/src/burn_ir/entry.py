@@ -274,11 +274,11 @@ def register(entry: Entry) -> Entry:
 
     Example:
         >>> from burn_ir.rules.basic import broadcast
-        >>> twice = Entry("mypkg::twice", "x~", "", broadcast("mypkg::twice", "any"), "map",
+        >>> twice = Entry("docs::twice", "x~", "", broadcast("docs::twice", "any"), "map",
         ...               "x + x", expr="x + x", decompose=lambda ops, x: ops.add(x, x))
         >>> register(twice)
-        <op mypkg::twice>
-        >>> CATALOG["mypkg::twice"].grade
+        <op docs::twice>
+        >>> CATALOG["docs::twice"].grade
         'derived'
     """
     package, mark, name = entry.name.partition("::")

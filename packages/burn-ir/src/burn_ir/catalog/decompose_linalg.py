@@ -45,16 +45,25 @@ def conv_transpose(
     dilation: Ints,
     groups: int,
 ) -> Tensor:
-    """Return the gradient of a conv with respect to its input, plus bias."""
-    sizes = tuple(
-        (n - 1) * s - 2 * p + d * (k - 1) + o + 1
-        for n, k, s, p, d, o in zip(
-            x.shape[2:], weight.shape[2:], stride, padding, dilation, output_padding, strict=True
-        )
+    """Return the gradient of a conv with respect to its input, plus bias.
+
+    Output padding of a whole stride or more is no conv's remainder; then the gradient is taken
+    without padding and cut or filled to size.
+    """
+    full = tuple(
+        (n - 1) * s + d * (k - 1) + 1
+        for n, k, s, d in zip(x.shape[2:], weight.shape[2:], stride, dilation, strict=True)
     )
-    shape = (x.shape[0], weight.shape[1] * groups, *sizes)
+    sizes = tuple(n - 2 * p + o for n, p, o in zip(full, padding, output_padding, strict=True))
+    lead = (x.shape[0], weight.shape[1] * groups)
+    shape = (*lead, *sizes)
     if 0 in x.shape:
         out = zeros(ops, x.dtype, shape)
+    elif any(o >= s for o, s in zip(output_padding, stride, strict=True)):
+        none = (0,) * len(full)
+        wide = ops.conv_input_grad(x, weight, stride, none, dilation, groups, (*lead, *full))
+        ends = ((-p, o - p) for p, o in zip(padding, output_padding, strict=True))
+        out = ops.pad(wide, "constant", ((0, 0), (0, 0), *ends), 0)
     else:
         out = ops.conv_input_grad(x, weight, stride, padding, dilation, groups, shape)
     return out if bias is None else ops.add(out, placed(ops, bias, 1, len(shape)))

@@ -289,6 +289,13 @@ def relu(ops: Ops, x: Tensor) -> Tensor:
     return ops.where(ops.le(x, 0), 0, x)
 
 
+def _fitting(x: Tensor, value: float) -> float:
+    """Return an attribute as a scalar that neither lifts integers to floats nor wraps."""
+    if x.dtype.is_float:
+        return value
+    return int(value) if x.dtype.is_signed else max(int(value), 0)
+
+
 def relu6(ops: Ops, x: Tensor) -> Tensor:
     """Return x within 0 and 6."""
     return hardtanh(ops, x, 0, 6)
@@ -296,11 +303,13 @@ def relu6(ops: Ops, x: Tensor) -> Tensor:
 
 def hardtanh(ops: Ops, x: Tensor, low: float, high: float) -> Tensor:
     """Return x within low and high; the bounds are constants, so their gradient is 0."""
+    low, high = _fitting(x, low), _fitting(x, high)
     return ops.where(ops.le(x, low), low, ops.where(ops.le(high, x), high, x))
 
 
 def threshold(ops: Ops, x: Tensor, threshold: float, value: float) -> Tensor:
     """Return value where x <= threshold, else x."""
+    threshold, value = _fitting(x, threshold), _fitting(x, value)
     return ops.where(ops.le(x, threshold), value, x)
 
 

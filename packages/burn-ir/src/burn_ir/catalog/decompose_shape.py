@@ -152,9 +152,12 @@ def triu(ops: Ops, x: Tensor, diagonal: int) -> Tensor:
 
 def _source(ops: Ops, mode: str, extent: int, before: int, after: int) -> Tensor:
     """Return, for every element of a padded dim, the element it copies."""
-    at = count_up(ops, extent + before + after, -before)
     if mode == "circular":
-        return ops.remainder(at, extent)
+        # What is cropped is gone before anything wraps around.
+        crop, kept = max(-before, 0), extent + min(before, 0) + min(after, 0)
+        at = count_up(ops, extent + before + after, -max(before, 0))
+        return ops.add(ops.remainder(at, kept), crop)
+    at = count_up(ops, extent + before + after, -before)
     if mode == "replicate":
         return ops.clamp(at, 0, extent - 1)
     # Reflected at 0 by |i|, at the far end by the same about extent - 1.

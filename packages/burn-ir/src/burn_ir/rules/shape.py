@@ -191,7 +191,7 @@ _PAD_MODES = ("constant", "reflect", "replicate", "circular")
 
 
 def pad(x: Spec, mode: str, pads: tuple[tuple[int, int], ...]) -> Spec:
-    """Rule of pad: one (before, after) per dim; negative crops (constant and replicate)."""
+    """Rule of pad: one (before, after) per dim; negative crops."""
     if mode not in _PAD_MODES:
         raise ArgumentError("pad", f"mode is one of {', '.join(_PAD_MODES)}", got=repr(mode))
     if len(pads) != x.rank:
@@ -202,7 +202,7 @@ def pad(x: Spec, mode: str, pads: tuple[tuple[int, int], ...]) -> Spec:
             raise ShapeError(
                 "pad", "reflect padding must be less than the extent", got=f"{x}, pads {pads}"
             )
-        if mode == "circular" and max(a, b) > n:
+        if mode == "circular" and max(a, b) > (n if n + min(a, 0) + min(b, 0) > 0 else 0):
             raise ShapeError(
                 "pad", "circular padding must not exceed the extent", got=f"{x}, pads {pads}"
             )
