@@ -103,7 +103,7 @@ def _move_back(walk: Any, node: Node, g: TensorBase) -> None:
 
 def _node_of(i: Any) -> str:
     if i.many:
-        return f"{i.name}_n = [t.node for t in {i.name}]"
+        return f"{i.name}_n = [e_.node for e_ in {i.name}]"
     return f"{i.name}_n = {i.name}.node"
 
 
@@ -122,7 +122,7 @@ def _position(entry: Entry, name: str) -> tuple[bool, int]:
 def _payload(entry: Entry, get: tuple[bool, int]) -> str:
     is_output, k = get
     if is_output:
-        return f"r[{k}]" if entry.multi else "r"
+        return f"r_[{k}]" if entry.multi else "r_"
     i = entry.inputs[k]
     return f"tuple({i.name}_v)" if i.many else f"{i.name}_v"
 
@@ -137,33 +137,33 @@ def _finish(entry: Entry, saves: tuple[tuple[bool, int], ...], untracked: str, b
     attrs = _tuple([a.name for a in entry.attrs])
     if balanced:
         payloads = _tuple([f"{i.name}_v" for i in entry.inputs])
-        make = [f"node_ = BALANCED(CALL, {parents}, {payloads}, r, {attrs}, {shapes}, d)"]
+        make = [f"node_ = BALANCED(CALL, {parents}, {payloads}, r_, {attrs}, {shapes}, d_)"]
     else:
         saved = _tuple([_payload(entry, s) for s in saves])
         make = [
-            # Not `n`: inputs and attributes of the entry are locals of the same function.
             "node_ = NEW(NODE); node_.call = CALL; node_.seq = COUNT(); node_.recipe = None",
-            f"node_.parents = {parents}; node_.saved = {saved}; node_.dtype = d",
+            f"node_.parents = {parents}; node_.saved = {saved}; node_.dtype = d_",
             f"node_.attrs = {attrs}; node_.shapes = {shapes}",
         ]
     if entry.multi:
         return [
             f"if not ({untracked}):",
             *(f"    {m}" for m in make),
-            "    for k, t in enumerate(ts):",
-            "        if t.v.dtype in FLOATS:",
-            "            p = NEW(NODE); p.call = PICK; p.seq = COUNT(); p.parents = (node_,); p.saved = ()",
-            "            p.attrs = (k,); p.shapes = (); p.dtype = d; p.recipe = None; t.node = p",
+            "    for k_, t_ in enumerate(ts_):",
+            "        if t_.v.dtype in FLOATS:",
+            "            p_ = NEW(NODE); p_.call = PICK; p_.seq = COUNT(); p_.parents = (node_,)",
+            "            p_.saved = (); p_.attrs = (k_,); p_.shapes = (); p_.dtype = d_; p_.recipe = None",
+            "            t_.node = p_",
         ]
     if entry.name == "cast":
-        untracked = f"{untracked} or r.dtype not in FLOATS"
-    return [f"if {untracked}: t.node = None", "else:", *(f"    {m}" for m in make), "    t.node = node_"]
+        untracked = f"{untracked} or r_.dtype not in FLOATS"
+    return [f"if {untracked}: t_.node = None", "else:", *(f"    {m}" for m in make), "    t_.node = node_"]
 
 
 def _shape(i: Any) -> str:
     v = f"{i.name}_v"
     if i.many:
-        return f"[e.shape for e in {v}]"
+        return f"[e_.shape for e_ in {v}]"
     return f"(None if {v} is None else {v}.shape)" if i.optional else f"{v}.shape"
 
 

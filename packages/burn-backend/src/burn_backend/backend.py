@@ -198,17 +198,17 @@ class Backend:
             constants["TUPLE"] = tuple
             lines.append(f"INFER[{infer_key(entry)}]")
         if kernel.quiet or self.runner is None:
-            lines.append(f"r = KERNELS[d]({', '.join(args)})")
+            lines.append(f"r_ = KERNELS[d_]({', '.join(args)})")
         else:
             constants["RUNNER"] = self.runner
-            lines.append(f"r = RUNNER.run({', '.join(['KERNELS[d]', *args])})")
+            lines.append(f"r_ = RUNNER.run({', '.join(['KERNELS[d_]', *args])})")
         if self.ready is not None:
             constants["READY"] = self.ready
             constants["WRAP"] = self.wrap
             if entry.multi:
-                lines.append("r = [e if e.__class__ is READY else WRAP(e) for e in r]")
+                lines.append("r_ = [e_ if e_.__class__ is READY else WRAP(e_) for e_ in r_]")
             else:
-                lines.append("if r.__class__ is not READY: r = WRAP(r)")
+                lines.append("if r_.__class__ is not READY: r_ = WRAP(r_)")
         return Fragments(lines, constants)
 
 

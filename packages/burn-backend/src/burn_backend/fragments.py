@@ -3,11 +3,13 @@
 The generator in burn-dispatch owns one frame:
 
     load      per input: the tensor's payload is in `<name>_v`; a layer may read more
-    produce   sets `r`, the payload of the result (a sequence for several outputs)
-    finish    `t` (or the list `ts`) holds the result tensors; a layer attaches what it keeps
+    produce   sets `r_`, the payload of the result (a sequence for several outputs)
+    finish    `t_` (or the list `ts_`) holds the result tensors; a layer attaches what it keeps
 
 A backend fills `produce`; a decorator gets the fragments of what it wraps and returns its own.
-Names that start with a capital are constants; `constants` says what they are.
+`d_` is the payload dtype of the promoted (or first) input. Capitalised names are constants;
+`constants` says what they are. Locals of a layer end in an underscore, since inputs and attributes of
+an entry may have any other name.
 """
 
 from __future__ import annotations
@@ -24,7 +26,7 @@ class Fragments:
     Attributes:
         load: maps an input's name to lines run once its payload is known; `else_load` to lines
             for an input that is absent or was a Python scalar.
-        produce: lines that set `r`.
+        produce: lines that set `r_`.
         finish: lines that run last.
         constants: values of the capitalised names.
     """
@@ -84,7 +86,7 @@ def infer_key(entry: Entry) -> str:
     for i in entry.inputs:
         v = f"{i.name}_v"
         if i.many:
-            parts.append(f"TUPLE([(e.shape, e.dtype) for e in {v}])")
+            parts.append(f"TUPLE([(e_.shape, e_.dtype) for e_ in {v}])")
         elif i.optional:
             parts.append(f"(None if {v} is None else ({v}.shape, {v}.dtype))")
         else:

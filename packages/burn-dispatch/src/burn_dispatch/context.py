@@ -233,7 +233,7 @@ def decomposed(context: Context, entry: Entry) -> Fragments:
 def _wrapped(i: Any) -> str:
     v = f"{i.name}_v"
     if i.many:
-        return f"[MAKE(e) for e in {v}]"
+        return f"[MAKE(e_) for e_ in {v}]"
     return f"(None if {v} is None else MAKE({v}))" if i.optional else f"MAKE({v})"
 
 

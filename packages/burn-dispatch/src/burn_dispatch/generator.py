@@ -63,6 +63,7 @@ def _frame(entry: Entry, f: Fragments, other: str) -> list[str]:
     names = argument_names(entry)
     args = ", ".join(names)
     again = f"return SLOW({args})"
+    # Locals end in an underscore: inputs and attributes may have any name that does not.
     body: list[str] = []
     first = True
     reference = _reference(entry)
@@ -74,16 +75,16 @@ def _frame(entry: Entry, f: Fragments, other: str) -> list[str]:
     body += [f"except AGAIN: {again}", f"except Exception as e: raise EXPLAIN(e, {args}) from None"]
     if entry.multi:
         body += [
-            "ts = []",
-            "for v in r:",
-            "    t = NEW(TENSOR); t.b = CTX; t.v = v; t.node = None; ts.append(t)",
+            "ts_ = []",
+            "for v_ in r_:",
+            "    t_ = NEW(TENSOR); t_.b = CTX; t_.v = v_; t_.node = None; ts_.append(t_)",
             *f.finish,
-            "return ts",
+            "return ts_",
         ]
     else:
-        body += ["t = NEW(TENSOR); t.b = CTX; t.v = r"]
-        body += f.finish or ["t.node = None"]
-        body += ["return t"]
+        body += ["t_ = NEW(TENSOR); t_.b = CTX; t_.v = r_"]
+        body += f.finish or ["t_.node = None"]
+        body += ["return t_"]
     return [f"def {_safe(entry.name)}({args}):"] + [f"    {line}" for line in body]
 
 
@@ -101,9 +102,9 @@ def _load(name: str, i: Any, f: Fragments, again: str, first: bool, reference: s
     if i.many:
         return [
             "try:",
-            f"    for t in {name}:",
-            f"        if {other.replace('{}', 't')}: {again}",
-            f"    {v} = [t.v for t in {name}]",
+            f"    for e_ in {name}:",
+            f"        if {other.replace('{}', 'e_')}: {again}",
+            f"    {v} = [e_.v for e_ in {name}]",
             *(f"    {m}" for m in more),
             f"except (AttributeError, TypeError): {again}",
         ]
@@ -127,19 +128,19 @@ def _promotion(entry: Entry, again: str) -> list[str]:
     promoted = [i for i in entry.inputs if i.promoted]
     lead = (promoted or list(entry.inputs) or [None])[0]
     if lead is None:
-        return ["d = NONE_DTYPE"]
+        return ["d_ = NONE_DTYPE"]
     if lead.many:
-        out = [f"if not {lead.name}_v: {again}", f"d = {lead.name}_v[0].dtype"]
+        out = [f"if not {lead.name}_v: {again}", f"d_ = {lead.name}_v[0].dtype"]
     else:
-        out = [f"d = {lead.name}_v.dtype"]
+        out = [f"d_ = {lead.name}_v.dtype"]
     for i in promoted:
         v = f"{i.name}_v"
         if i.many:
-            out += [f"for v in {v}:", f"    if v.dtype is not d: {again}"]
+            out += [f"for e_ in {v}:", f"    if e_.dtype is not d_: {again}"]
         elif i is lead:
             continue
         elif i.optional:
-            out.append(f"if {v} is not None and {v}.dtype is not d: {again}")
+            out.append(f"if {v} is not None and {v}.dtype is not d_: {again}")
         else:
-            out.append(f"if {v}.dtype is not d: {again}")
+            out.append(f"if {v}.dtype is not d_: {again}")
     return out

@@ -123,22 +123,22 @@ class FusionBackend(Backend):
             "NEWV": object.__new__, "CODE": entry.code, "CAP": CAP,
         }  # fmt: skip
         lines = self._shape_lines(entry, constants)
-        body = ["h = TLS.h; seg = h.seg; vals = seg.vals; k = len(vals)"]
+        body = ["h_ = TLS.h; seg_ = h_.seg; vals_ = seg_.vals; k_ = len(vals_)"]
         if entry.klass in _CUT_BEFORE:
             constants["CONTENT"] = recorder.content_cut
-            body.append(f"if k >= {SOFT} and (k >= CAP or CONTENT(vals)): CUT(h); continue")
+            body.append(f"if k_ >= {SOFT} and (k_ >= CAP or CONTENT(vals_)): CUT(h_); continue")
         else:
-            body.append("if k >= CAP: CUT(h); continue")
+            body.append("if k_ >= CAP: CUT(h_); continue")
         code = ["CODE"]
         for i in entry.inputs:
             v = f"{i.name}_v"
             if i.many:
                 constants["TUPLE"] = tuple
-                code.append(f"TUPLE([e.slot if e.seg is seg else EXT(seg, e) for e in {v}])")
+                code.append(f"TUPLE([e_.slot if e_.seg is seg_ else EXT(seg_, e_) for e_ in {v}])")
             elif i.optional:
-                code.append(f"(None if {v} is None else {v}.slot if {v}.seg is seg else EXT(seg, {v}))")
+                code.append(f"(None if {v} is None else {v}.slot if {v}.seg is seg_ else EXT(seg_, {v}))")
             else:
-                code.append(f"{v}.slot if {v}.seg is seg else EXT(seg, {v})")
+                code.append(f"{v}.slot if {v}.seg is seg_ else EXT(seg_, {v})")
         code += [a.name for a in entry.attrs if a.kind == "static"]
         runtime = [a.name for a in entry.attrs if a.kind != "static"]
         classed = any(a.kind == "extent" for a in entry.attrs) or entry.klass in ("opaque", "contract")
@@ -148,16 +148,16 @@ class FusionBackend(Backend):
             body += self._many(code, classed)
         else:
             if classed:
-                code.append("CLASSES[sh]")
-            body.append(f"c = ({', '.join(code)},)")
+                code.append("CLASSES[sh_]")
+            body.append(f"c_ = ({', '.join(code)},)")
             # A new segment may be open now if an external's own segment had to run.
-            body.append("r = NEWV(VALUE); r.shape = sh; r.dtype = od; r.seg = seg; r.op = c; r.slot = k")
+            body.append("r_ = NEWV(VALUE); r_.shape = sh_; r_.dtype = od_; r_.seg = seg_; r_.op = c_; r_.slot = k_")
             if runtime:
-                body.append(f"seg.rt[k] = ({', '.join(runtime)},)")
-            body.append("vals.append(r)")
+                body.append(f"seg_.rt[k_] = ({', '.join(runtime)},)")
+            body.append("vals_.append(r_)")
         if entry.multi and runtime:
-            body.insert(-1, f"seg.rt[k] = ({', '.join(runtime)},)")
-        body.append("if h.seg is seg: break")
+            body.insert(-1, f"seg_.rt[k_] = ({', '.join(runtime)},)")
+        body.append("if h_.seg is seg_: break")
         lines += ["while True:", *(f"    {b}" for b in body)]
         return Fragments(lines, constants)
 
@@ -168,29 +168,29 @@ class FusionBackend(Backend):
             if not shaped and (len(entry.inputs) == 1 or all(i.promoted for i in entry.inputs)):
                 constants["OUT"] = self._out_dtype(entry)
                 x = entry.inputs[0].name
-                lines = [f"sh = {x}_v.shape"]
+                lines = [f"sh_ = {x}_v.shape"]
                 if len(entry.inputs) == 2:
                     from burn_ir.rules.basic import broadcast_shapes
 
                     constants["BCAST"] = Memo(lambda key: broadcast_shapes(entry.name, *key))
                     y = entry.inputs[1].name
-                    lines.append(f"if sh is not {y}_v.shape: sh = BCAST[sh, {y}_v.shape]")
-                return [*lines, "od = OUT[d]"]
+                    lines.append(f"if sh_ is not {y}_v.shape: sh_ = BCAST[sh_, {y}_v.shape]")
+                return [*lines, "od_ = OUT[d_]"]
         constants["INFER"] = self.infer(entry)
         constants["TUPLE"] = tuple
-        target = "specs" if entry.multi else "sh, od"
+        target = "specs_" if entry.multi else "sh_, od_"
         return [f"{target} = INFER[{infer_key(entry)}]"]
 
     def _many(self, code: list[str], classed: bool) -> list[str]:
         if classed:
-            code = [*code, "TUPLE([CLASSES[s] for s, _ in specs])"]
+            code = [*code, "TUPLE([CLASSES[e_[0]] for e_ in specs_])"]
         return [
-            f"c = ({', '.join(code)},)",
-            "r = []",
-            "for sh, od in specs:",
-            "    o = NEWV(VALUE); o.shape = sh; o.dtype = od; o.seg = seg; o.slot = k + r.__len__()",
-            "    o.op = (-1, r.__len__()) if r else c; r.append(o)",
-            "vals.extend(r)",
+            f"c_ = ({', '.join(code)},)",
+            "r_ = []",
+            "for sh_, od_ in specs_:",
+            "    o_ = NEWV(VALUE); o_.shape = sh_; o_.dtype = od_; o_.seg = seg_; o_.slot = k_ + r_.__len__()",
+            "    o_.op = (-1, r_.__len__()) if r_ else c_; r_.append(o_)",
+            "vals_.extend(r_)",
         ]
 
     def _dynamic(self, entry: Entry) -> Fragments:
@@ -210,7 +210,7 @@ class FusionBackend(Backend):
             return self._value(self.recorder._ready(out))
 
         args = [f"{i.name}_v" for i in entry.inputs] + [a.name for a in entry.attrs]
-        return Fragments([f"r = DYNAMIC({', '.join(args)})"], {"DYNAMIC": run})
+        return Fragments([f"r_ = DYNAMIC({', '.join(args)})"], {"DYNAMIC": run})
 
 
 _FULL = CATALOG["full"].code

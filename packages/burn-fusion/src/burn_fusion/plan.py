@@ -122,7 +122,7 @@ def can_fail(entry: Entry) -> bool:
 
 def is_into(kernel: Any) -> bool:
     """Return whether a kernel takes its output array as `out=` (a numpy ufunc does)."""
-    return hasattr(kernel, "nin") and getattr(kernel, "nout", 0) == 1
+    return getattr(kernel, "nout", 0) == 1 and kernel.signature is None
 
 
 class _Donor:
