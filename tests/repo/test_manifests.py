@@ -11,6 +11,8 @@ import pytest
 
 from tests.repo.tree import ROOT, Package, imports, packages, root_manifest
 
+# Distributions whose import name is another.
+OTHER_NAME = {"cupy-cuda12x": "cupy", "cupy-cuda13x": "cupy"}
 EVERY = pytest.mark.parametrize("package", packages(), ids=lambda package: package.name)
 
 
@@ -36,6 +38,14 @@ def test_every_package_has_its_place_in_the_arrows() -> None:
     assert listed == {package.module for package in packages()} - {"burn_testing"}
 
 
+def declared_by(package: Package) -> dict[str, list[str]]:
+    """Every list of requirements of a package: its own, its extras', its groups'."""
+    project = package.manifest["project"]
+    extras = project.get("optional-dependencies", {})
+    groups = package.manifest.get("dependency-groups", {})
+    return {"dependencies": project["dependencies"], **extras, **groups}
+
+
 @EVERY
 def test_version_is_the_one_of_the_root(package: Package) -> None:
     assert package.manifest["project"]["version"] == root_manifest()["project"]["version"]
@@ -45,9 +55,7 @@ def test_version_is_the_one_of_the_root(package: Package) -> None:
 def test_siblings_are_pinned_and_others_are_not(package: Package) -> None:
     version = root_manifest()["project"]["version"]
     siblings = {sibling.name for sibling in packages()}
-    groups = package.manifest.get("dependency-groups", {})
-    declared = [package.manifest["project"]["dependencies"], *groups.values()]
-    for requirement in (line for lines in declared for line in lines):
+    for requirement in (line for lines in declared_by(package).values() for line in lines):
         name = name_of(requirement)
         assert requirement == (f"{name}=={version}" if name in siblings else name)
 
@@ -102,9 +110,7 @@ def test_every_third_party_package_is_pinned_exactly() -> None:
     groups = [root_manifest()["dependency-groups"].values()]
     wanted = {name_of(line) for group in groups for lines in group for line in lines}
     for package in packages():
-        wanted |= {name_of(line) for line in package.manifest["project"]["dependencies"]}
-        for lines in package.manifest.get("dependency-groups", {}).values():
-            wanted |= {name_of(line) for line in lines}
+        wanted |= {name_of(line) for lines in declared_by(package).values() for line in lines}
     wanted -= {package.name for package in packages()}
     assert wanted <= {name_of(pin) for pin in pins}, "run `nox -s lock`"
 
