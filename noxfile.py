@@ -245,9 +245,12 @@ def lock(session: nox.Session) -> None:
         # The pins of today would hold the resolver back.
         manifest.write_text(with_pins(with_pins(before, "constraint", ""), "build-constraint", ""))
         uv(session, "lock", "--quiet", "--upgrade")
-        text = with_pins(
-            before, "constraint", uv(session, "export", *bare, *everything, silent=True)
-        )
+        # One of the CUDA versions at a time: they exclude each other.
+        exported = [
+            uv(session, "export", *bare, *everything, *extras, silent=True)
+            for extras in (["--all-extras", "--no-extra", "cuda12"], ["--extra", "cuda12"])
+        ]
+        text = with_pins(before, "constraint", "\n".join(exported))
         built = uv(session, "pip", "compile", *bare, str(builders), silent=True)
         manifest.write_text(with_pins(text, "build-constraint", built))
         uv(session, "lock", "--quiet")
