@@ -26,6 +26,16 @@ def record_call(made: Any, cls: type, args: tuple[Any, ...], kwargs: dict[str, A
     made.__dict__["__call_args__"] = (cls, args, kwargs)
 
 
+def constructor(cls: type) -> inspect.Signature:
+    """Return the signature of `__init__` without self; the metaclass hides it from `inspect`."""
+    declared = cls.__dict__.get("__signature__")
+    if declared is not None:
+        found: inspect.Signature = declared
+        return found
+    signature = inspect.signature(cls.__init__)  # type: ignore[misc]
+    return signature.replace(parameters=list(signature.parameters.values())[1:])
+
+
 def encode(value: Any, where: str) -> Any:
     """Return a JSON-able form of a constructor argument.
 
@@ -89,13 +99,14 @@ class ModuleConfig:
     def of(cls, made: Any) -> ModuleConfig:
         """Return the config of a module."""
         kind, args, kwargs = made.__call_args__
-        bound = inspect.signature(kind).bind(*args, **kwargs).arguments
+        signature = constructor(kind)
+        bound = signature.bind(*args, **kwargs).arguments
         name = f"{kind.__module__}.{kind.__qualname__}"
         out: dict[str, Any] = {}
         for key, value in bound.items():
             if isinstance(value, Device):
                 continue
-            var = inspect.signature(kind).parameters[key].kind
+            var = signature.parameters[key].kind
             if var is inspect.Parameter.VAR_POSITIONAL:
                 out[key] = [encode(v, f"{name}.{key}[{k}]") for k, v in enumerate(value)]
             elif var is inspect.Parameter.VAR_KEYWORD:
@@ -119,7 +130,7 @@ class ModuleConfig:
                 self.module, "no module class of that name is loaded",
                 remedy=f"Import {self.module.rpartition('.')[0]} first.",
             )  # fmt: skip
-        params = inspect.signature(kind).parameters
+        params = constructor(kind).parameters
         loose = any(p.kind is inspect.Parameter.VAR_KEYWORD for p in params.values())
         unknown = [k for k in self.args if k not in params and not loose]
         if unknown:

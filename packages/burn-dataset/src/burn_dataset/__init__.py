@@ -13,3 +13,18 @@ from burn_dataset.dataset import (
     split as split,
 )
 from burn_dataset.loader import DataLoader as DataLoader, collate as collate
+
+__all__ = [
+    "ArrayDataset",
+    "ComposedDataset",
+    "CsvDataset",
+    "DataLoader",
+    "Dataset",
+    "InMemoryDataset",
+    "MapDataset",
+    "PartialDataset",
+    "SelectDataset",
+    "ShuffledDataset",
+    "collate",
+    "split",
+]

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import deque
 from typing import Any
-from weakref import WeakKeyDictionary
 
 from burn_core import Module, Parameter
 from burn_dispatch import to_device
@@ -36,7 +35,8 @@ class Optimizer:
             if not isinstance(value, bool) and not value >= 0:
                 raise ArgumentError(name, f"{key} must not be negative", got=value)
         self.lr = lr
-        self._state: WeakKeyDictionary[Parameter, dict[str, Tensor]] = WeakKeyDictionary()
+        # Found by identity; weak keys would compare parameters by ==, which is elementwise.
+        self._state: dict[Parameter, dict[str, Tensor]] = {}
 
     def update(self, ctx: Any, lr: float, params: list[Tensor], grads: list[Tensor], state: list[list[Tensor]], step: Tensor, skip: Tensor | None) -> list[Tensor]:
         """Return new params, new state lists one after the other, and the new step; one operation."""

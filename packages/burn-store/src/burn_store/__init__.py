@@ -14,3 +14,16 @@ from burn_store.store import (
     save as save,
     save_tensors as save_tensors,
 )
+
+__all__ = [
+    "API_VERSION",
+    "FORMATS",
+    "Format",
+    "LoadReport",
+    "Reading",
+    "TensorFile",
+    "load",
+    "open",
+    "save",
+    "save_tensors",
+]

@@ -13,7 +13,7 @@ API_VERSION = 1
 FORMATS = PluginGroup("burn.store_formats", API_VERSION)
 
 
-class Reading(Mapping[str, Any], Protocol):
+class Reading(Mapping[str, Any]):
     """An open file: names to numpy arrays, read one at a time when asked for.
 
     Attributes:

@@ -77,7 +77,7 @@ class SafetensorsFormat:
         """Write the arrays."""
         from safetensors.numpy import save_file
 
-        save_file({k: np.ascontiguousarray(v) for k, v in tensors.items()}, path, metadata=dict(metadata) or None)
+        save_file({k: np.asarray(v, order="C") for k, v in tensors.items()}, path, metadata=dict(metadata) or None)
 
 
 format = SafetensorsFormat()

@@ -14,3 +14,18 @@ from burn_train.views import (
     ProgressView as ProgressView,
     View as View,
 )
+
+__all__ = [
+    "API_VERSION",
+    "Accuracy",
+    "Checkpoints",
+    "Learner",
+    "LossMetric",
+    "Metric",
+    "PlainView",
+    "ProgressView",
+    "SupervisedTraining",
+    "TrainingResult",
+    "VIEWS",
+    "View",
+]

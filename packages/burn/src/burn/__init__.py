@@ -11,8 +11,6 @@ it is first named.
 
 from typing import TYPE_CHECKING
 
-import burn_nn as nn
-import burn_optim as optim
 import burn_tensor
 from burn_core import Config, Module, Parameter, is_training
 from burn_dispatch import (
@@ -68,12 +66,13 @@ inf = float("inf")
 nan = float("nan")
 pi = 3.141592653589793
 
+# Submodules, so that `from burn.nn import Linear` works too.
+from burn import core, fft, functional, linalg, nn, optim  # isort: skip
+
 if TYPE_CHECKING:
-    import burn_dataset as dataset
-    import burn_store as store
-    import burn_train as train
+    from burn import dataset, store, train
 else:
-    _LAZY = {"dataset": "burn_dataset", "store": "burn_store", "train": "burn_train"}
+    _LAZY = {"dataset": "burn.dataset", "store": "burn.store", "train": "burn.train"}
 
     def __getattr__(name: str) -> object:
         """Import a part at its first use."""
