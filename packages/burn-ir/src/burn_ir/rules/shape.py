@@ -36,7 +36,8 @@ def expand(x: Spec, shape: Shape) -> Spec:
     """Rule of expand; -1 was resolved before."""
     if any(n < 0 for n in shape):
         raise ShapeError("expand", "extents are not negative", got=list(shape))
-    if len(shape) < x.rank or broadcast_shapes("expand", x.shape, shape) != shape:
+    tail = shape[max(len(shape) - x.rank, 0) :]
+    if len(tail) < x.rank or any(n not in (1, m) for n, m in zip(x.shape, tail, strict=True)):
         raise ShapeError("expand", "only dims of size 1 expand", got=f"{x} to {list(shape)}")
     return Spec(shape, x.dtype)
 
