@@ -160,6 +160,25 @@ def expanded(shape: Shape, wanted: tuple[Any, ...]) -> Shape:
     return out
 
 
+def _permuted(key: tuple[int, tuple[Any, ...]]) -> Shape:
+    rank, dims = key
+    return tuple([one_dim("permute", d, rank) for d in flat("permute", "dims", dims)])
+
+
+_PERMUTED = Memo(_permuted)
+# Rank to the dims in reverse order.
+REVERSED: dict[int, Shape] = Memo(lambda rank: tuple(range(rank - 1, -1, -1)))
+
+
+def permuted(rank: int, dims: tuple[Any, ...]) -> Shape:
+    """Return the dims that `permute(*dims)` asks for, not negative."""
+    try:
+        out: Shape = _PERMUTED[rank, dims]
+    except TypeError:
+        return _permuted((rank, dims))
+    return out
+
+
 def tensor_list(op: str, tensors: Any) -> list[Tensor]:
     """Return a list of tensors out of any iterable of them.
 
@@ -179,7 +198,9 @@ def tensor_list(op: str, tensors: Any) -> list[Tensor]:
 def need_rank(op: str, x: TensorBase, rank: int) -> None:
     """Raise ShapeError unless x has that many dims."""
     if len(x.shape) != rank:
-        raise ShapeError(op, f"needs {rank} dim{'s' if rank != 1 else ''}", got=f"{x.dtype.name}{list(x.shape)}")
+        raise ShapeError(
+            op, f"needs {rank} dim{'s' if rank != 1 else ''}", got=f"{x.dtype.name}{list(x.shape)}"
+        )
 
 
 def need_tensor(op: str, name: str, x: Any) -> None:

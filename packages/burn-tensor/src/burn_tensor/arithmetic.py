@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 from burn_backend import TensorBase
 from burn_std import ArgumentError, DTypeError
-
 from burn_tensor.arguments import Number
 from burn_tensor.methods import Methods
 
@@ -19,11 +18,25 @@ if TYPE_CHECKING:
 
 
 def unknown_operand(error: DTypeError, other: Any) -> Any:
-    """Return NotImplemented for an operand that is no number and no tensor, so that its own
-    class may answer; raise what the operation said otherwise."""
+    """Return NotImplemented for what is neither number nor tensor: its own class may answer.
+
+    Raises what the operation said otherwise.
+    """
     if isinstance(other, (TensorBase, bool, int, float, list, tuple)) or hasattr(other, "dtype"):
         raise error.with_traceback(None)
     return NotImplemented
+
+
+def number_like(x: TensorBase, number: Any) -> Any:
+    """Return a number that takes the dtype of x as a tensor, anything else as it is.
+
+    The generated functions know numbers on the right; elsewhere this spares the slow path.
+    """
+    try:
+        payload = x.b.scalar_payload(x.v.dtype, number)
+    except AttributeError:
+        return number
+    return number if payload is None else x.b.make(payload)
 
 
 class ArithmeticMethods(Methods):
@@ -48,7 +61,7 @@ class ArithmeticMethods(Methods):
             return unknown_operand(error, other)  # type: ignore[no-any-return]
 
     def __rsub__(self, other: Number) -> Tensor:
-        return self.b.sub(other, self)
+        return self.b.sub(number_like(self, other), self)
 
     def __mul__(self, other: Tensor | Number) -> Tensor:
         try:
@@ -65,19 +78,19 @@ class ArithmeticMethods(Methods):
             return unknown_operand(error, other)  # type: ignore[no-any-return]
 
     def __rtruediv__(self, other: Number) -> Tensor:
-        return self.b.div(other, self)
+        return self.b.div(number_like(self, other), self)
 
     def __floordiv__(self, other: Tensor | Number) -> Tensor:
         return self.b.floor_divide(self, other)
 
     def __rfloordiv__(self, other: Number) -> Tensor:
-        return self.b.floor_divide(other, self)
+        return self.b.floor_divide(number_like(self, other), self)
 
     def __mod__(self, other: Tensor | Number) -> Tensor:
         return self.b.remainder(self, other)
 
     def __rmod__(self, other: Number) -> Tensor:
-        return self.b.remainder(other, self)
+        return self.b.remainder(number_like(self, other), self)
 
     def __divmod__(self, other: Tensor | Number) -> tuple[Tensor, Tensor]:
         return self.b.floor_divide(self, other), self.b.remainder(self, other)
@@ -89,7 +102,7 @@ class ArithmeticMethods(Methods):
         return self.b.pow(self, other)
 
     def __rpow__(self, other: Number) -> Tensor:
-        return self.b.pow(other, self)
+        return self.b.pow(number_like(self, other), self)
 
     def __neg__(self) -> Tensor:
         return self.b.neg(self)
@@ -184,7 +197,9 @@ class ArithmeticMethods(Methods):
             return self.b.floor_divide(self, other)
         if rounding_mode == "trunc":
             return self.b.div_trunc(self, other)
-        raise ArgumentError("div", "rounding_mode is None, 'trunc' or 'floor'", got=repr(rounding_mode))
+        raise ArgumentError(
+            "div", "rounding_mode is None, 'trunc' or 'floor'", got=repr(rounding_mode)
+        )
 
     def true_divide(self, other: Tensor | Number) -> Tensor:
         """Return x / other; integers give the default float.
@@ -284,7 +299,9 @@ class ArithmeticMethods(Methods):
         """
         return self.b.minimum(self, other)
 
-    def clamp(self, min: Tensor | Number | None = None, max: Tensor | Number | None = None) -> Tensor:
+    def clamp(
+        self, min: Tensor | Number | None = None, max: Tensor | Number | None = None
+    ) -> Tensor:
         """Return min(max(x, min), max); NaN stays.
 
         Args:
@@ -301,8 +318,14 @@ class ArithmeticMethods(Methods):
             tensor([0.0000, 0.5000, 1.0000])
         """
         if min is None and max is None:
-            raise ArgumentError("clamp", "at least one of min and max must be given", got="None, None")
-        return self.b.clamp(self, min, max)
+            raise ArgumentError(
+                "clamp", "at least one of min and max must be given", got="None, None"
+            )
+        return self.b.clamp(
+            self,
+            min if min is None else number_like(self, min),
+            max if max is None else number_like(self, max),
+        )
 
     clip = clamp
 
@@ -315,7 +338,7 @@ class ArithmeticMethods(Methods):
             >>> burn.tensor([-1, 1]).clamp_min(0)
             tensor([0, 1])
         """
-        return self.b.clamp(self, min, None)
+        return self.b.clamp(self, number_like(self, min), None)
 
     def clamp_max(self, max: Tensor | Number) -> Tensor:
         """Return min(x, max).
@@ -326,7 +349,7 @@ class ArithmeticMethods(Methods):
             >>> burn.tensor([-1, 1]).clamp_max(0)
             tensor([-1,  0])
         """
-        return self.b.clamp(self, None, max)
+        return self.b.clamp(self, None, number_like(self, max))
 
     def lerp(self, end: Tensor | Number, weight: Tensor | Number) -> Tensor:
         """Return x + weight (end - x).
@@ -392,7 +415,11 @@ class ArithmeticMethods(Methods):
             tensor([0., 0.])
         """
         b = self.b
-        log = b.log(other) if isinstance(other, TensorBase) else b.log(b.scalar(other, b.default_float))
+        log = (
+            b.log(other)
+            if isinstance(other, TensorBase)
+            else b.log(b.scalar(other, b.default_float))
+        )
         zero = b.logical_and(b.eq(self, 0), b.logical_not(b.isnan(log)))
         # The product is not formed where it would be 0 * inf, so no NaN enters the gradient.
         return b.where(zero, 0.0, b.mul(self, b.where(zero, 0.0, log)))

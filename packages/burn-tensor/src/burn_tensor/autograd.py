@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 from burn_backend import TensorBase
 from burn_dispatch import scope
 from burn_std import ArgumentError, AutodiffError
-
 from burn_tensor.arguments import need_tensor
 from burn_tensor.methods import Methods
 
@@ -266,7 +265,11 @@ def checkpoint(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     if not args and not kwargs:
         return wraps(fn)(lambda *a, **k: checkpoint(fn, *a, **k) if a or k else fn())
     decorator = next(
-        (a.b.need_autodiff("checkpoint") for a in (*args, *kwargs.values()) if isinstance(a, TensorBase) and a.b.is_autodiff),
+        (
+            a.b.need_autodiff("checkpoint")
+            for a in (*args, *kwargs.values())
+            if isinstance(a, TensorBase) and a.b.is_autodiff
+        ),
         None,
     )
     if decorator is None:

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 from burn_backend import TensorBase
 from burn_std import DTypeError
-
 from burn_tensor.arguments import Number
 from burn_tensor.arithmetic import unknown_operand
 from burn_tensor.methods import Methods
@@ -118,7 +117,7 @@ class ComparisonMethods(Methods):
 
         Example:
             >>> burn.tensor([1, 2]).le(2)
-            tensor([True, True])
+            tensor([ True,  True])
         """
         return self.b.le(self, other)
 

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 from burn_backend import TensorBase
 from burn_dispatch import Device, device as named_device, to_device as moved
 from burn_std import ArgumentError, DType, DTypeError, dtypes as dt
-
 from burn_tensor.methods import Methods, as_tensor
 
 if TYPE_CHECKING:

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 import ml_dtypes
 import numpy as np
+
 from burn_backend import TensorBase
 from burn_dispatch import Device, device as named_device, plain_scalar
 from burn_std import ArgumentError, DType, DTypeError, ShapeError, dtypes as dt
-
 from burn_tensor.arguments import Number, as_int, flat, need_tensor
 
 if TYPE_CHECKING:
@@ -40,10 +40,15 @@ def _ragged(data: Any, place: str) -> str | None:
     """Return where nested lists differ in length, in words."""
     if not isinstance(data, (list, tuple)):
         return None
-    kinds = {(len(e) if isinstance(e, (list, tuple)) else None): i for i, e in reversed(list(enumerate(data)))}
+    kinds = {
+        (len(e) if isinstance(e, (list, tuple)) else None): i
+        for i, e in reversed(list(enumerate(data)))
+    }
     if len(kinds) > 1:
         (n, i), (m, j) = sorted(kinds.items(), key=lambda item: item[1])[:2]
-        words = [f"{place}[{k}] has {'no' if e is None else e} elements" for k, e in ((i, n), (j, m))]
+        words = [
+            f"{place}[{k}] has {'no' if e is None else e} elements" for k, e in ((i, n), (j, m))
+        ]
         return " but ".join(words)
     for i, e in enumerate(data):
         found = _ragged(e, f"{place}[{i}]")
@@ -74,11 +79,18 @@ def host_array(op: str, data: Any, dtype: DType | None, context: Any) -> np.ndar
             op, "nested lists must be rectangular", got=place or "lists of several lengths",
             remedy="Pad the short ones, or make one tensor each.",
         ) from None  # fmt: skip
-    if array.dtype.kind == "O" or (not typed and array.dtype.kind == "f" and array.size and _all_ints(data)):
+    if array.dtype.kind == "O" or (
+        not typed and array.dtype.kind == "f" and array.size and _all_ints(data)
+    ):
         if dtype is dt.uint64 or not _all_ints(data):
             array = _as_numbers(op, data, dtype)
         else:
-            raise DTypeError(op, "an integer does not fit int64", got=_widest(data), remedy="Pass dtype=burn.uint64, or floats.")
+            raise DTypeError(
+                op,
+                "an integer does not fit int64",
+                got=_widest(data),
+                remedy="Pass dtype=burn.uint64, or floats.",
+            )
     if array.dtype not in _DTYPE:
         array = _native(op, array)
     if typed:
@@ -209,7 +221,12 @@ def from_numpy(array: np.ndarray[Any, Any], device: Device | str | None = None) 
         False
     """
     if not isinstance(array, np.ndarray):
-        raise DTypeError("from_numpy", "needs a numpy array", got=type(array).__name__, remedy="Use burn.tensor(...).")
+        raise DTypeError(
+            "from_numpy",
+            "needs a numpy array",
+            got=type(array).__name__,
+            remedy="Use burn.tensor(...).",
+        )
     known = array if array.dtype in _DTYPE else _native("from_numpy", array)
     # A subclass may carry more than elements; the base class is what backends know.
     if type(known) is not np.ndarray or known.base is not None or not known.flags.owndata:
@@ -235,7 +252,9 @@ def from_dlpack(x: Any, *, device: Device | str | None = None, copy: bool | None
     try:
         array = np.from_dlpack(x)
     except (AttributeError, TypeError):
-        raise DTypeError("from_dlpack", "needs an object with __dlpack__", got=type(x).__name__) from None
+        raise DTypeError(
+            "from_dlpack", "needs an object with __dlpack__", got=type(x).__name__
+        ) from None
     if array.dtype not in _DTYPE:
         array = _native("from_dlpack", array)
     return context_of(device).tensor_from_numpy(array, copy is not False)  # type: ignore[no-any-return]
@@ -329,7 +348,11 @@ def _like(x: TensorBase, value: Number, dtype: DType | None, device: Device | st
 
 
 def full_like(
-    input: Tensor, fill_value: Number, *, dtype: DType | None = None, device: Device | str | None = None
+    input: Tensor,
+    fill_value: Number,
+    *,
+    dtype: DType | None = None,
+    device: Device | str | None = None,
 ) -> Tensor:
     """Return one value everywhere, in the shape, dtype and on the device of another tensor.
 
@@ -341,7 +364,9 @@ def full_like(
     return out
 
 
-def zeros_like(input: Tensor, *, dtype: DType | None = None, device: Device | str | None = None) -> Tensor:
+def zeros_like(
+    input: Tensor, *, dtype: DType | None = None, device: Device | str | None = None
+) -> Tensor:
     """Return zeros in the shape, dtype and on the device of another tensor.
 
     Example:
@@ -352,7 +377,9 @@ def zeros_like(input: Tensor, *, dtype: DType | None = None, device: Device | st
     return out
 
 
-def ones_like(input: Tensor, *, dtype: DType | None = None, device: Device | str | None = None) -> Tensor:
+def ones_like(
+    input: Tensor, *, dtype: DType | None = None, device: Device | str | None = None
+) -> Tensor:
     """Return ones in the shape, dtype and on the device of another tensor.
 
     Example:
@@ -363,7 +390,9 @@ def ones_like(input: Tensor, *, dtype: DType | None = None, device: Device | str
     return out
 
 
-def empty_like(input: Tensor, *, dtype: DType | None = None, device: Device | str | None = None) -> Tensor:
+def empty_like(
+    input: Tensor, *, dtype: DType | None = None, device: Device | str | None = None
+) -> Tensor:
     """Return zeros in the shape, dtype and on the device of another tensor.
 
     Example:
@@ -413,7 +442,9 @@ def arange(
     """
     b = context_of(device)
     first, last = (0, start) if end is None else (start, end)
-    a, e, s = (_number("arange", n, v) for n, v in (("start", first), ("end", last), ("step", step)))
+    a, e, s = (
+        _number("arange", n, v) for n, v in (("start", first), ("end", last), ("step", step))
+    )
     if s == 0 or (e - a) * s < 0 or any(v != v or abs(v) == float("inf") for v in (a, e, s)):
         raise ArgumentError("arange", "step leads from start towards end", got=f"{a}, {e}, {s}")
     whole = all(isinstance(v, int) for v in (a, e, s))
@@ -511,7 +542,12 @@ def _triangle(
 
 
 def tril_indices(
-    row: int, col: int, offset: int = 0, *, dtype: DType | None = None, device: Device | str | None = None
+    row: int,
+    col: int,
+    offset: int = 0,
+    *,
+    dtype: DType | None = None,
+    device: Device | str | None = None,
 ) -> Tensor:
     """Return the coordinates of the lower triangle of a row x col matrix, [2, N].
 
@@ -525,7 +561,12 @@ def tril_indices(
 
 
 def triu_indices(
-    row: int, col: int, offset: int = 0, *, dtype: DType | None = None, device: Device | str | None = None
+    row: int,
+    col: int,
+    offset: int = 0,
+    *,
+    dtype: DType | None = None,
+    device: Device | str | None = None,
 ) -> Tensor:
     """Return the coordinates of the upper triangle of a row x col matrix, [2, N].
 

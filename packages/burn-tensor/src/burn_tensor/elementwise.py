@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from burn_std import ArgumentError, DType
-
+from burn_std.dtypes import int64
 from burn_tensor.arguments import as_int, one_dim
 from burn_tensor.methods import Methods, as_tensor
 
@@ -82,8 +82,8 @@ class ElementwiseMethods(Methods):
         Gradient: g / (x log 10).
 
         Example:
-            >>> burn.tensor([100.0]).log10()
-            tensor([2.])
+            >>> burn.tensor([1.0]).log10()
+            tensor([0.])
         """
         return self.b.log10(self)
 
@@ -308,7 +308,7 @@ class ElementwiseMethods(Methods):
         return self.b.sign(self)
 
     def square(self) -> Tensor:
-        """Return x * x.
+        """Return x * x; bools give int64.
 
         Gradient: 2 g x.
 
@@ -316,7 +316,8 @@ class ElementwiseMethods(Methods):
             >>> burn.tensor([3, -4]).square()
             tensor([ 9, 16])
         """
-        return self.b.square(self)
+        b = self.b
+        return b.square(b.cast(self, int64) if self.dtype.is_bool else self)
 
     def floor(self) -> Tensor:
         """Return the largest integer not above x.
@@ -525,7 +526,10 @@ class ElementwiseMethods(Methods):
         """
         if not dtype.is_quantized:
             raise ArgumentError(
-                "quantize", "dtype is a quantised scheme", got=dtype, remedy="Write burn.quantized(8)."
+                "quantize",
+                "dtype is a quantised scheme",
+                got=dtype,
+                remedy="Write burn.quantized(8).",
             )
         return self.b.quantize(self, scale, zero, dtype)
 

@@ -8,9 +8,10 @@ coordinates where it is true. Ints beside arrays count as arrays, as in numpy.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
 from burn_backend import TensorBase
 from burn_std import ArgumentError, DTypeError, IndexRangeError, ShapeError
 
@@ -21,7 +22,7 @@ Shape = tuple[int, ...]
 FULL = (None, None, None)
 
 
-class Window(NamedTuple):
+class Window:
     """A key without arrays.
 
     Attributes:
@@ -31,18 +32,31 @@ class Window(NamedTuple):
         drop: dims named by an int, which go.
         new: positions of None in the result.
         layout: per dim of the result, the dim of the window, or -1 for None.
-        pick: (dim, index) when the key is one int and whole dims, else None.
+        picks: (dim, index) pairs, last dim first, when the key is one or two ints and whole dims.
         whole: the window is all of the tensor.
     """
 
-    steps: Shape
-    starts: Shape
-    stops: Shape
-    drop: Shape
-    new: Shape
-    layout: Shape
-    pick: tuple[int, int] | None
-    whole: bool
+    __slots__ = ("drop", "layout", "new", "picks", "starts", "steps", "stops", "whole")
+
+    def __init__(
+        self,
+        steps: Shape,
+        starts: Shape,
+        stops: Shape,
+        drop: Shape,
+        new: Shape,
+        layout: Shape,
+        picks: tuple[tuple[int, int], ...],
+        whole: bool,
+    ) -> None:
+        self.steps = steps
+        self.starts = starts
+        self.stops = stops
+        self.drop = drop
+        self.new = new
+        self.layout = layout
+        self.picks = picks
+        self.whole = whole
 
 
 class _Windows(dict[Any, Window]):
@@ -58,11 +72,25 @@ class _Windows(dict[Any, Window]):
         return made
 
 
+class _Slices(dict[Any, tuple[Shape, Shape, Shape]]):
+    """(steps, starts, stops) by (shape, start, stop, step): one slice alone, the usual key."""
+
+    def __missing__(self, key: tuple[Shape, Any, Any, Any]) -> tuple[Shape, Shape, Shape]:
+        w = window(key[0], (key[1:],))
+        if len(self) > 4096:
+            self.clear()
+        bounds = w.steps, w.starts, w.stops
+        if all(_plain(p) for p in key[1:]):
+            self[key] = bounds
+        return bounds
+
+
 def _plain(p: Any) -> bool:
     return p is None or p is Ellipsis or p.__class__ is int
 
 
 WINDOWS = _Windows()
+SLICES = _Slices()
 
 
 def bounds(n: int, part: tuple[Any, Any, Any]) -> tuple[int, int, int]:
@@ -80,7 +108,9 @@ def bounds(n: int, part: tuple[Any, Any, Any]) -> tuple[int, int, int]:
 def position(i: int, dim: int, n: int) -> int:
     """Return an index as a non-negative one."""
     if not -n <= i < n:
-        raise IndexRangeError("index", "index must lie inside the dim", got=f"index {i}, dim {dim} of size {n}")
+        raise IndexRangeError(
+            "index", "index must lie inside the dim", got=f"index {i}, dim {dim} of size {n}"
+        )
     return i + n if i < 0 else i
 
 
@@ -120,11 +150,11 @@ def window(shape: Shape, parts: Sequence[Any]) -> Window:
         stops.append(stop)
         steps.append(step)
         at += 1
-    pick = None
-    if len(drop) == 1 and not new and whole:
-        pick = (drop[0], starts[drop[0]])
+    picks: tuple[tuple[int, int], ...] = ()
+    if 0 < len(drop) < 3 and not new and whole:
+        picks = tuple([(d, starts[d]) for d in reversed(drop)])
     return Window(
-        tuple(steps), tuple(starts), tuple(stops), tuple(drop), tuple(new), tuple(layout), pick,
+        tuple(steps), tuple(starts), tuple(stops), tuple(drop), tuple(new), tuple(layout), picks,
         whole and not drop,
     )  # fmt: skip
 
@@ -145,9 +175,11 @@ def parts_of(key: tuple[Any, ...]) -> tuple[Any, ...] | None:
 
 def read_window(x: Tensor, w: Window) -> Tensor:
     """Return x through a window."""
-    if w.pick is not None:
-        return x.b.select(x, *w.pick)
     out = x
+    if w.picks:
+        for dim, index in w.picks:
+            out = x.b.select(out, dim, index)
+        return out
     if not w.whole or not w.new:
         out = x.b.slice(x, w.steps, w.starts, w.stops)
     if w.drop:
@@ -158,7 +190,7 @@ def read_window(x: Tensor, w: Window) -> Tensor:
 # ---- keys with arrays --------------------------------------------------------------------------
 
 
-class Lookup(NamedTuple):
+class Lookup:
     """A key with arrays.
 
     Attributes:
@@ -169,11 +201,21 @@ class Lookup(NamedTuple):
         mask: the whole key is this one boolean tensor.
     """
 
-    window: Window
-    new: Shape
-    arrays: list[Tensor]
-    dims: Shape
-    mask: Tensor | None
+    __slots__ = ("arrays", "dims", "mask", "new", "window")
+
+    def __init__(
+        self,
+        window: Window,
+        new: Shape,
+        arrays: list[Tensor],
+        dims: Shape,
+        mask: Tensor | None = None,
+    ) -> None:
+        self.window = window
+        self.new = new
+        self.arrays = arrays
+        self.dims = dims
+        self.mask = mask
 
 
 def item_of(x: Tensor, k: Any) -> Any:
@@ -283,7 +325,7 @@ def lookup(x: Tensor, key: tuple[Any, ...]) -> Lookup | Window:
             dims.append(at)
             basic.append(FULL)
             at += 1
-    return Lookup(window(shape, basic), tuple(new), found, tuple(dims), None)
+    return Lookup(window(shape, basic), tuple(new), found, tuple(dims))
 
 
 def _opened(x: Tensor, look: Lookup) -> Tensor:
@@ -307,7 +349,9 @@ def getitem(x: Tensor, key: Any) -> Tensor:
 
 def setitem(x: Tensor, key: Any, value: Tensor) -> Tensor:
     """Return x with x[key] replaced by a value of x's dtype."""
-    found = lookup(x, key if isinstance(key, tuple) else (key,))
+    keys = key if isinstance(key, tuple) else (key,)
+    parts = parts_of(keys)
+    found = lookup(x, keys) if parts is None else WINDOWS[x.shape, parts]
     if isinstance(found, Window):
         fitted = _fitted(value, found)
         return x.b.slice_assign(x, fitted, found.steps, found.starts, found.stops)
@@ -374,11 +418,15 @@ def _fitted(value: Tensor, w: Window) -> Tensor:
     if not (w.drop or w.new) or not shape:
         return value
     if len(shape) > rank:
-        raise ShapeError("index", "the value has too many dims", got=f"{list(shape)} for rank {rank}")
+        raise ShapeError(
+            "index", "the value has too many dims", got=f"{list(shape)} for rank {rank}"
+        )
     target = [1] * len(w.steps)
     for n, d in zip(shape, w.layout[rank - len(shape) :], strict=True):
         if d >= 0:
             target[d] = n
         elif n != 1:
-            raise ShapeError("index", "the value must broadcast to the indexed window", got=list(shape))
+            raise ShapeError(
+                "index", "the value must broadcast to the indexed window", got=list(shape)
+            )
     return value.b.reshape(value, tuple(target))

@@ -7,10 +7,10 @@ from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
 from burn_backend import TensorBase
 from burn_dispatch import device as named_device
 from burn_std import ArgumentError, DTypeError, dtypes as dt
-
 from burn_tensor.methods import Methods, as_tensor
 
 if TYPE_CHECKING:
@@ -71,7 +71,12 @@ class InteropMethods(Methods):
             False
         """
         if self.dtype.is_quantized:
-            raise DTypeError("numpy", "numpy has no quantised dtypes", got=self.dtype, remedy="Call .dequantize() first.")
+            raise DTypeError(
+                "numpy",
+                "numpy has no quantised dtypes",
+                got=self.dtype,
+                remedy="Call .dequantize() first.",
+            )
         array: np.ndarray[Any, Any] = self.b.to_numpy(self)
         return array
 
@@ -79,7 +84,9 @@ class InteropMethods(Methods):
         array = self.numpy()
         if dtype is not None and array.dtype != dtype:
             if copy is False:
-                raise ArgumentError("__array__", "another dtype needs a copy", got=f"{array.dtype} to {dtype}")
+                raise ArgumentError(
+                    "__array__", "another dtype needs a copy", got=f"{array.dtype} to {dtype}"
+                )
             return array.astype(dtype)
         return array.copy() if copy else array
 
@@ -100,7 +107,9 @@ class InteropMethods(Methods):
         # Readers of the first version know no read-only memory, so they get a copy.
         if copy or max_version is None or max_version[0] < 1:
             if copy is False:
-                raise BufferError("__dlpack__: read-only memory needs a reader of DLPack 1.0, or a copy")
+                raise BufferError(
+                    "__dlpack__: read-only memory needs a reader of DLPack 1.0, or a copy"
+                )
             array = array.copy()
         return array.__dlpack__(stream=stream, max_version=max_version, dl_device=dl_device)
 
@@ -112,7 +121,7 @@ class InteropMethods(Methods):
             raise ArgumentError(
                 what, "only a tensor of one element has a value as a number",
                 got=f"shape {list(self.v.shape)}",
-                remedy="Use .any() or .all()." if what == "bool" else "Use .tolist(), or reduce it.",
+                remedy="Use .any() or .all()." if what == "bool" else "Use .tolist().",
             )  # fmt: skip
         return self.item()
 
@@ -130,7 +139,9 @@ class InteropMethods(Methods):
 
     def __index__(self) -> int:
         if not self.dtype.is_int:
-            raise DTypeError("index", "only an integer tensor of one element is an index", got=self.dtype.name)
+            raise DTypeError(
+                "index", "only an integer tensor of one element is an index", got=self.dtype.name
+            )
         return int(self._scalar("index"))
 
     def __len__(self) -> int:
@@ -146,7 +157,9 @@ class InteropMethods(Methods):
 
     def __contains__(self, value: Any) -> bool:
         if not isinstance(value, (TensorBase, bool, int, float, np.generic)):
-            raise DTypeError("in", "the value must be a number or a tensor", got=type(value).__name__)
+            raise DTypeError(
+                "in", "the value must be a number or a tensor", got=type(value).__name__
+            )
         return bool(self.b.any(self.b.eq(self, value), None, False))
 
     def is_floating_point(self) -> bool:

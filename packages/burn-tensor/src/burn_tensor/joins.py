@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 from burn_backend import TensorBase
 from burn_ir.rules.basic import broadcast_shapes as _joined
 from burn_std import ArgumentError, DType, DTypeError, ShapeError, promote_dtypes
-
 from burn_tensor.arguments import Number, as_ints, need_tensor, one_dim, tensor_list
 
 if TYPE_CHECKING:
@@ -38,7 +37,11 @@ def cat(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
         raise ArgumentError("cat", "needs at least one tensor", got="an empty list")
     ranks = {len(x.shape) for x in xs}
     if len(ranks) > 1 and any(x.shape == (0,) for x in xs):
-        xs = [x for x in xs if x.shape != (0,)]
+        # PyTorch lets empty vectors stand beside anything.
+        d = one_dim("cat", dim, max(ranks))
+        full = next(x.shape for x in xs if x.shape != (0,))
+        hole = tuple(0 if i == d else n for i, n in enumerate(full))
+        xs = [x.reshape(hole) if x.shape == (0,) else x for x in xs]
     return xs[0].b.cat(xs, one_dim("cat", dim, len(xs[0].shape)))
 
 
@@ -69,7 +72,11 @@ def stack(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
     shape = xs[0].shape
     for i, x in enumerate(xs):
         if x.shape != shape:
-            raise ShapeError("stack", "all tensors need one shape", got=f"{list(shape)} at 0, {list(x.shape)} at {i}")
+            raise ShapeError(
+                "stack",
+                "all tensors need one shape",
+                got=f"{list(shape)} at 0, {list(x.shape)} at {i}",
+            )
     d = one_dim("stack", dim, len(shape) + 1)
     return xs[0].b.cat([x.b.unsqueeze(x, (d,)) for x in xs], d)
 
@@ -257,7 +264,6 @@ def meshgrid(*tensors: Any, indexing: str = "ij") -> tuple[Tensor, ...]:
         for d, x in enumerate(xs)
     ]
     if swap:
-        out = [t.transpose(0, 1) for t in out]
         out[0], out[1] = out[1], out[0]
     return tuple(out)
 
@@ -486,5 +492,7 @@ def promote_types(type1: DType, type2: DType) -> DType:
     """
     out = promote_dtypes(type1, type2)
     if out is None:
-        raise DTypeError("promote_types", "these dtypes have no common one", got=f"{type1} and {type2}")
+        raise DTypeError(
+            "promote_types", "these dtypes have no common one", got=f"{type1} and {type2}"
+        )
     return out

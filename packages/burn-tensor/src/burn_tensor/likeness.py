@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 from burn_dispatch import Device
 from burn_std import DType
-
 from burn_tensor.arguments import Number, flat
 from burn_tensor.methods import Methods
 
@@ -19,7 +18,9 @@ class LikenessMethods(Methods):
 
     __slots__ = ()
 
-    def new_tensor(self, data: Any, *, dtype: DType | None = None, device: Device | None = None) -> Tensor:
+    def new_tensor(
+        self, data: Any, *, dtype: DType | None = None, device: Device | None = None
+    ) -> Tensor:
         """Return a tensor of data; see `burn.tensor`.
 
         Example:
@@ -48,7 +49,9 @@ class LikenessMethods(Methods):
         out: Tensor = b.full(dtype or self.dtype, flat("new_full", "size", (size,)), fill_value)
         return out
 
-    def new_zeros(self, *size: Any, dtype: DType | None = None, device: Device | None = None) -> Tensor:
+    def new_zeros(
+        self, *size: Any, dtype: DType | None = None, device: Device | None = None
+    ) -> Tensor:
         """Return zeros.
 
         Example:
@@ -57,7 +60,9 @@ class LikenessMethods(Methods):
         """
         return self.new_full(flat("new_zeros", "size", size), 0, dtype=dtype, device=device)
 
-    def new_ones(self, *size: Any, dtype: DType | None = None, device: Device | None = None) -> Tensor:
+    def new_ones(
+        self, *size: Any, dtype: DType | None = None, device: Device | None = None
+    ) -> Tensor:
         """Return ones.
 
         Example:
@@ -66,7 +71,9 @@ class LikenessMethods(Methods):
         """
         return self.new_full(flat("new_ones", "size", size), 1, dtype=dtype, device=device)
 
-    def new_empty(self, *size: Any, dtype: DType | None = None, device: Device | None = None) -> Tensor:
+    def new_empty(
+        self, *size: Any, dtype: DType | None = None, device: Device | None = None
+    ) -> Tensor:
         """Return zeros: there is no memory without values here.
 
         Example:

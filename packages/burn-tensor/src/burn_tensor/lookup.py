@@ -9,7 +9,6 @@ from burn_backend import TensorBase
 from burn_dispatch import plain_scalar
 from burn_std import ArgumentError, DTypeError, ShapeError
 from burn_std.dtypes import bool_, float64
-
 from burn_tensor.arguments import Number, need_tensor, one_dim
 from burn_tensor.indexing import put, spread_masks
 from burn_tensor.methods import Methods, as_tensor
@@ -20,7 +19,14 @@ if TYPE_CHECKING:
     from burn_tensor.tensor import Tensor
 
 # PyTorch's names of reductions to the catalogue's modes.
-_MODES = {"sum": "add", "add": "add", "prod": "multiply", "multiply": "multiply", "amin": "amin", "amax": "amax"}
+_MODES = {
+    "sum": "add",
+    "add": "add",
+    "prod": "multiply",
+    "multiply": "multiply",
+    "amin": "amin",
+    "amax": "amax",
+}
 
 
 class LookupMethods(Methods):
@@ -66,10 +72,14 @@ class LookupMethods(Methods):
         rank = len(self.shape)
         d = one_dim("take_along_dim", dim, rank)
         if len(indices.shape) != rank:
-            raise ShapeError("take_along_dim", "indices need x's rank", got=f"{len(indices.shape)} for {rank}")
+            raise ShapeError(
+                "take_along_dim", "indices need x's rank", got=f"{len(indices.shape)} for {rank}"
+            )
         pairs = list(zip(self.shape, indices.shape, strict=True))
         wide = tuple([n if i == d else max(n, m) for i, (n, m) in enumerate(pairs)])
-        deep = tuple([m if i == d else w for i, (w, (_, m)) in enumerate(zip(wide, pairs, strict=True))])
+        deep = tuple(
+            [m if i == d else w for i, (w, (_, m)) in enumerate(zip(wide, pairs, strict=True))]
+        )
         return self.b.gather(self.b.expand(self, wide), self.b.expand(indices, deep), d)
 
     def take(self, index: Tensor) -> Tensor:
@@ -150,7 +160,9 @@ class LookupMethods(Methods):
             # The indexed dim comes where index_put's window has it: in place.
             want = (*self.shape[:d], *flat.shape, *self.shape[d + 1 :])
             if value.shape != want:
-                raise ShapeError(op, "source needs x's shape with len(index) along dim", got=list(value.shape))
+                raise ShapeError(
+                    op, "source needs x's shape with len(index) along dim", got=list(value.shape)
+                )
         return b.index_put(self, value, [flat], (d,), False)
 
     def index_put(
@@ -206,7 +218,9 @@ class LookupMethods(Methods):
         mode = "assign"
         if reduce is not None:
             if reduce not in ("add", "multiply"):
-                raise ArgumentError("scatter", "reduce is None, 'add' or 'multiply'", got=repr(reduce))
+                raise ArgumentError(
+                    "scatter", "reduce is None, 'add' or 'multiply'", got=repr(reduce)
+                )
             mode = reduce
         given = value if src is None else src
         if not isinstance(given, TensorBase):
@@ -230,7 +244,9 @@ class LookupMethods(Methods):
             >>> burn.zeros(2).scatter_add(0, burn.tensor([1, 1]), burn.ones(2))
             tensor([0., 2.])
         """
-        return self.b.scatter(self, index, src, one_dim("scatter_add", dim, len(self.v.shape)), "add")
+        return self.b.scatter(
+            self, index, src, one_dim("scatter_add", dim, len(self.v.shape)), "add"
+        )
 
     def scatter_reduce(
         self, dim: int, index: Tensor, src: Tensor, reduce: str, *, include_self: bool = True
@@ -247,13 +263,16 @@ class LookupMethods(Methods):
         Gradient: defined for x and src.
 
         Example:
-            >>> burn.zeros(2).scatter_reduce(0, burn.tensor([1, 1]), burn.tensor([2.0, 5.0]), "amax")
+            >>> src = burn.tensor([2.0, 5.0])
+            >>> burn.zeros(2).scatter_reduce(0, burn.tensor([1, 1]), src, "amax")
             tensor([0., 5.])
         """
         b = self.b
         d = one_dim("scatter_reduce", dim, len(self.v.shape))
         if reduce not in (*_MODES, "mean"):
-            raise ArgumentError("scatter_reduce", "reduce is sum, prod, mean, amax or amin", got=repr(reduce))
+            raise ArgumentError(
+                "scatter_reduce", "reduce is sum, prod, mean, amax or amin", got=repr(reduce)
+            )
         base = as_tensor(self)
         if not include_self:
             neutral = _neutral(self, reduce)
@@ -314,7 +333,8 @@ class LookupMethods(Methods):
         Gradient: g off the mask for x, g on it for source.
 
         Example:
-            >>> burn.zeros(3).masked_scatter(burn.tensor([True, False, True]), burn.tensor([1.0, 2.0]))
+            >>> mask = burn.tensor([True, False, True])
+            >>> burn.zeros(3).masked_scatter(mask, burn.tensor([1.0, 2.0]))
             tensor([1., 0., 2.])
         """
         b = self.b
@@ -323,7 +343,9 @@ class LookupMethods(Methods):
         at = b.select(b.nonzero(wide), 1, 0)
         count = at.shape[0]
         if count > line.shape[0]:
-            raise ShapeError("masked_scatter", "source has too few elements", got=f"{line.shape[0]} for {count}")
+            raise ShapeError(
+                "masked_scatter", "source has too few elements", got=f"{line.shape[0]} for {count}"
+            )
         flat = b.reshape(self, (prod(self.shape),))
         put_in = b.index_put(flat, value_like(self, line[:count]), [at], (0,), False)
         return b.reshape(put_in, self.shape)

@@ -11,7 +11,6 @@ if TYPE_CHECKING:
 
     from burn_dispatch import Device, Resource
     from burn_std import DType
-
     from burn_tensor.tensor import Tensor
 
     class Operations:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 from burn_backend import TensorBase
 from burn_std import ArgumentError, DTypeError, ShapeError
 from burn_std.dtypes import int64
-
 from burn_tensor.arguments import Number, as_int, one_dim
 from burn_tensor.methods import Methods, as_tensor
 from burn_tensor.named import ValuesIndices
@@ -64,7 +63,9 @@ class OrderMethods(Methods):
         """
         return self.sort(0).values
 
-    def topk(self, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> ValuesIndices:
+    def topk(
+        self, k: int, dim: int = -1, largest: bool = True, sorted: bool = True
+    ) -> ValuesIndices:
         """Return (values, indices) of the k largest or smallest elements along a dim, in order.
 
         Args:
@@ -83,7 +84,9 @@ class OrderMethods(Methods):
             tensor([3, 2])
         """
         d = one_dim("topk", dim, len(self.v.shape))
-        return ValuesIndices(*self.b.topk(self, d, bool(largest), bool(sorted), as_int("topk", "k", k)))
+        return ValuesIndices(
+            *self.b.topk(self, d, bool(largest), bool(sorted), as_int("topk", "k", k))
+        )
 
     def kthvalue(self, k: int, dim: int = -1, keepdim: bool = False) -> ValuesIndices:
         """Return the k-th smallest element along a dim and its index; k counts from 1.
@@ -156,7 +159,9 @@ class OrderMethods(Methods):
         wanted = q if isinstance(q, TensorBase) else b.scalar(float(q), x.dtype)
         place = b.mul(b.reshape(wanted, (prod(wanted.shape),)), n - 1)
         if interpolation in ("lower", "higher", "nearest"):
-            place = {"lower": b.floor, "higher": b.ceil}.get(interpolation, lambda p: b.round(p, 0))(place)
+            place = {"lower": b.floor, "higher": b.ceil}.get(
+                interpolation, lambda p: b.round(p, 0)
+            )(place)
         low = b.floor(place)
         ordered = x.sort(-1).values
         below = ordered.index_select(-1, b.cast(low, int64))
@@ -194,7 +199,9 @@ class OrderMethods(Methods):
             (tensor([1, 2]), tensor([1, 2]))
         """
         if dim is not None:
-            raise ArgumentError("unique", "compares elements, not slices", got=f"dim {dim}", remedy="Leave dim out.")
+            raise ArgumentError(
+                "unique", "compares elements, not slices", got=f"dim {dim}", remedy="Leave dim out."
+            )
         out = self.b.unique(self, bool(return_inverse), bool(return_counts))
         return out[0] if len(out) == 1 else tuple(out)
 
@@ -239,7 +246,9 @@ class OrderMethods(Methods):
         b = self.b
         count = as_int("histc", "bins", bins)
         if count < 1 or max < min:
-            raise ArgumentError("histc", "bins > 0 and max >= min", got=f"bins {bins}, [{min}, {max}]")
+            raise ArgumentError(
+                "histc", "bins > 0 and max >= min", got=f"bins {bins}, [{min}, {max}]"
+            )
         x = as_tensor(self).ravel()
         low, high = min, max
         if low == high and x.shape[0]:

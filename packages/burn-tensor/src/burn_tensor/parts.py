@@ -6,9 +6,9 @@ from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
 from burn_backend import TensorBase
 from burn_std import ArgumentError, IndexRangeError, ShapeError
-
 from burn_tensor.arguments import Ints, as_int, as_ints, flat, one_dim
 from burn_tensor.methods import Methods, as_tensor
 
@@ -23,11 +23,12 @@ class PartMethods(Methods):
 
     __slots__ = ()
 
-    def repeat(self, *repeats: Any) -> Tensor:
+    def repeat(self, *args: Any, repeats: Sequence[int] | None = None) -> Tensor:
         """Return x tiled per dim.
 
         Args:
-            repeats: how often, for every dim at least; more than dims add dims in front.
+            args: how often, for every dim at least; more than dims add dims in front.
+            repeats: the same, by name.
 
         Raises:
             ShapeError: fewer counts than dims, or a negative one.
@@ -38,9 +39,11 @@ class PartMethods(Methods):
             >>> burn.tensor([1, 2]).repeat(2)
             tensor([1, 2, 1, 2])
         """
-        return self.b.repeat(self, flat("repeat", "repeats", repeats))
+        if repeats is not None:
+            args = (repeats,)
+        return self.b.repeat(self, flat("repeat", "repeats", args))
 
-    def tile(self, *dims: Any) -> Tensor:
+    def tile(self, *args: Any, dims: Sequence[int] | None = None) -> Tensor:
         """Return x tiled per dim; missing counts in front are 1.
 
         Gradient: g summed over the tiles.
@@ -49,7 +52,9 @@ class PartMethods(Methods):
             >>> burn.tensor([[1, 2]]).tile(2)
             tensor([[1, 2, 1, 2]])
         """
-        counts = flat("tile", "dims", dims)
+        if dims is not None:
+            args = (dims,)
+        counts = flat("tile", "dims", args)
         return self.b.repeat(self, (1,) * (len(self.v.shape) - len(counts)) + counts)
 
     def repeat_interleave(self, repeats: int | Tensor, dim: int | None = None) -> Tensor:
@@ -77,7 +82,9 @@ class PartMethods(Methods):
             counts = b.to_numpy(repeats)
             if counts.shape != (shape[d],):
                 raise ShapeError(
-                    "repeat_interleave", "one count per element", got=f"{list(counts.shape)} for {shape[d]}"
+                    "repeat_interleave",
+                    "one count per element",
+                    got=f"{list(counts.shape)} for {shape[d]}",
                 )
             index = b.tensor_from_numpy(np.repeat(np.arange(shape[d]), counts))
             return b.index_select(x, index, d)
@@ -120,7 +127,11 @@ class PartMethods(Methods):
         d = one_dim("narrow", dim, len(shape))
         first, count = as_int("narrow", "start", start), as_int("narrow", "length", length)
         n = shape[d]
-        if not -n <= first <= n or count < 0 or first % (n + 1 if first >= 0 else n or 1) + count > n:
+        if (
+            not -n <= first <= n
+            or count < 0
+            or first % (n + 1 if first >= 0 else n or 1) + count > n
+        ):
             raise IndexRangeError(
                 "narrow", "the window must lie inside the dim",
                 got=f"start {first}, length {count}, dim {d} of size {n}",
@@ -151,7 +162,9 @@ class PartMethods(Methods):
         i = as_int("select", "index", index)
         if not -shape[d] <= i < shape[d]:
             raise IndexRangeError(
-                "select", "index must lie inside the dim", got=f"index {i}, dim {d} of size {shape[d]}"
+                "select",
+                "index must lie inside the dim",
+                got=f"index {i}, dim {d} of size {shape[d]}",
             )
         return self.b.select(self, d, i % shape[d])
 
@@ -270,7 +283,9 @@ class PartMethods(Methods):
                     [2, 3]])
         """
         d = one_dim("unfold", dimension, len(self.v.shape))
-        return self.b.unfold_dim(self, d, as_int("unfold", "size", size), as_int("unfold", "step", step))
+        return self.b.unfold_dim(
+            self, d, as_int("unfold", "size", size), as_int("unfold", "step", step)
+        )
 
     # ---- diagonals and triangles --------------------------------------------------------------
 

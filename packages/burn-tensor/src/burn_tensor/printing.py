@@ -1,5 +1,7 @@
-"""How tensors print: like numpy's arrays, shortened when large, with dtype and device where they
-are not the default."""
+"""How tensors print: like numpy's arrays, shortened when large.
+
+Dtype and device are shown where they are not the default.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +9,7 @@ from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
 from burn_dispatch import Device
 from burn_std import ArgumentError, BurnError
 
@@ -70,7 +73,9 @@ def _edges(x: TensorBase) -> Any:
         if n > 2 * keep + 1:
             rank = len(array.shape)
 
-            def part(start: int, stop: int, d: int = d, rank: int = rank, a: TensorBase = array) -> Any:
+            def part(
+                start: int, stop: int, d: int = d, rank: int = rank, a: TensorBase = array
+            ) -> Any:
                 lows = tuple([start if i == d else 0 for i in range(rank)])
                 highs = tuple([stop if i == d else e for i, e in enumerate(a.shape)])
                 return a.b.slice(a, (1,) * rank, lows, highs)
@@ -90,7 +95,9 @@ def _number(values: np.ndarray[Any, Any]) -> Any:
     low = float(nonzero.min()) if nonzero.size else 0.0
     science = _OPTIONS["sci_mode"]
     if science is None:
-        science = high >= 1e8 or (not whole and (low < 10.0**-digits or high / low > 1e5 if low else False))
+        science = high >= 1e8 or (
+            not whole and (low < 10.0**-digits or high / low > 1e5 if low else False)
+        )
     if science:
         text = f"{{:.{digits}e}}"
     elif whole:

@@ -5,14 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from burn_std import DTypeError, ShapeError
-
+from burn_std.dtypes import bool_
 from burn_tensor.arguments import Number, need_rank, need_tensor, one_dim
 from burn_tensor.arithmetic import unknown_operand
 from burn_tensor.methods import Methods, as_tensor
 
 if TYPE_CHECKING:
     from burn_backend import TensorBase
-
     from burn_tensor.tensor import Tensor
 
 
@@ -85,7 +84,9 @@ class ProductMethods(Methods):
         """
         _ranks("bmm", 3, self, mat2)
         if self.shape[0] != mat2.shape[0]:
-            raise ShapeError("bmm", "batches must match", got=f"{self.shape[0]} and {mat2.shape[0]}")
+            raise ShapeError(
+                "bmm", "batches must match", got=f"{self.shape[0]} and {mat2.shape[0]}"
+            )
         return self.b.matmul(self, mat2)
 
     def mv(self, vec: Tensor) -> Tensor:
@@ -278,7 +279,12 @@ class ProductMethods(Methods):
         rows = b.unsqueeze(self, (len(self.shape) - 1,))
         columns = b.unsqueeze(x2, (len(x2.shape) - 2,))
         gap = b.sub(rows, columns)
-        return b.vector_norm(gap, (len(gap.shape) - 1,), False, float(p))
+        last = (len(gap.shape) - 1,)
+        out = b.vector_norm(gap, last, False, float(p))
+        if p == 0 and gap.node is not None:
+            # A count has no slope; both operands are reached all the same, with zeros.
+            return b.where(b.scalar(False, bool_), b.sum(gap, last, False, None), out)
+        return out
 
     def corrcoef(self) -> Tensor:
         """Return the correlation matrix of variables in rows and observations in columns.
@@ -319,6 +325,8 @@ def _ranks(op: str, rank: int, *xs: TensorBase) -> None:
 def _scaled_sum(x: ProductMethods, a: Tensor, c: Tensor, beta: Number, alpha: Number) -> Tensor:
     b = x.b
     product = b.matmul(a, c)
+    if not product.dtype.is_float:
+        beta, alpha = int(beta), int(alpha)  # as PyTorch: the dtype stays
     if alpha != 1:
         product = b.mul(product, alpha)
     shape = product.shape
@@ -327,5 +335,7 @@ def _scaled_sum(x: ProductMethods, a: Tensor, c: Tensor, beta: Number, alpha: Nu
     scaled: Any = x if beta == 1 else b.mul(x, beta)
     out = b.add(scaled, product)
     if out.shape != shape:
-        raise ShapeError("addmm", "x must broadcast to the product", got=f"{list(x.shape)} and {list(shape)}")
+        raise ShapeError(
+            "addmm", "x must broadcast to the product", got=f"{list(x.shape)} and {list(shape)}"
+        )
     return out

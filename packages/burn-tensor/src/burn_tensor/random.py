@@ -8,7 +8,6 @@ from burn_backend import TensorBase
 from burn_dispatch import Device, seed_all
 from burn_std import ArgumentError, DType, DTypeError, ShapeError
 from burn_std.dtypes import int64
-
 from burn_tensor.arguments import Number, as_int, flat, need_tensor
 from burn_tensor.creation import context_of
 
@@ -67,7 +66,9 @@ def randn(*size: Any, dtype: DType | None = None, device: Device | str | None = 
 def _float(op: str, dtype: DType | None, b: Any) -> DType:
     out: DType = dtype or b.default_float
     if not out.is_float:
-        raise DTypeError(op, "dtype must be float", got=out.name, remedy="Use burn.randint for integers.")
+        raise DTypeError(
+            op, "dtype must be float", got=out.name, remedy="Use burn.randint for integers."
+        )
     return out
 
 
@@ -94,7 +95,9 @@ def uniform(
     """
     b = context_of(device)
     chosen = _float("uniform", dtype, b)
-    return b.uniform(chosen, flat("uniform", "size", (size,)), float(low), float(high), b.next_key())  # type: ignore[no-any-return]
+    return b.uniform(
+        chosen, flat("uniform", "size", (size,)), float(low), float(high), b.next_key()
+    )  # type: ignore[no-any-return]
 
 
 def normal(
@@ -130,7 +133,13 @@ def normal(
         if float(std) < 0:  # type: ignore[arg-type] # no tensor here
             raise ArgumentError("normal", "std is not negative", got=std)
         b = context_of(device)
-        return b.normal(_float("normal", dtype, b), flat("normal", "size", (size,)), float(mean), float(std), b.next_key())  # type: ignore[no-any-return,arg-type]
+        return b.normal(
+            _float("normal", dtype, b),
+            flat("normal", "size", (size,)),
+            float(mean),
+            float(std),
+            b.next_key(),
+        )  # type: ignore[no-any-return,arg-type]
     from burn_ir.rules.basic import broadcast_shapes
 
     b = tensors[0].b if device is None else context_of(device)
@@ -228,7 +237,9 @@ def multinomial(input: Tensor, num_samples: int, replacement: bool = False) -> T
     b = input.b
     if not replacement:
         if count > n:
-            raise ArgumentError("multinomial", "at most as many samples as elements", got=f"{count} of {n}")
+            raise ArgumentError(
+                "multinomial", "at most as many samples as elements", got=f"{count} of {n}"
+            )
         # The largest of log(weight) + Gumbel noise are a draw without replacement.
         u = b.uniform(input.dtype, input.shape, 0.0, 1.0, b.next_key())
         noise = b.neg(b.log(b.neg(b.log(b.clamp(u, 1e-30, None)))))
@@ -241,7 +252,9 @@ def multinomial(input: Tensor, num_samples: int, replacement: bool = False) -> T
     return b.clamp(found, None, n - 1)
 
 
-def rand_like(input: Tensor, *, dtype: DType | None = None, device: Device | str | None = None) -> Tensor:
+def rand_like(
+    input: Tensor, *, dtype: DType | None = None, device: Device | str | None = None
+) -> Tensor:
     """Return uniform random floats in [0, 1) in the shape and dtype of another tensor.
 
     Example:
@@ -251,7 +264,9 @@ def rand_like(input: Tensor, *, dtype: DType | None = None, device: Device | str
     return uniform(input.shape, dtype=dtype or input.dtype, device=device or input.b.device)
 
 
-def randn_like(input: Tensor, *, dtype: DType | None = None, device: Device | str | None = None) -> Tensor:
+def randn_like(
+    input: Tensor, *, dtype: DType | None = None, device: Device | str | None = None
+) -> Tensor:
     """Return normal random floats in the shape and dtype of another tensor.
 
     Example:

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, overload
 
 from burn_backend import TensorBase
 from burn_std import ArgumentError, DType
-
 from burn_tensor.arguments import Ints, Number, one_dim, some_dims
 from burn_tensor.methods import Methods, as_tensor
 from burn_tensor.named import MinMax, StdMean, ValuesIndices, VarMean
@@ -81,7 +80,9 @@ class ReduceMethods(Methods):
         dims = None if dim is None else some_dims("mean", dim, len(self.v.shape))
         return self.b.mean(x, dims, keepdim, dtype)
 
-    def nansum(self, dim: Dim = None, keepdim: bool = False, *, dtype: DType | None = None) -> Tensor:
+    def nansum(
+        self, dim: Dim = None, keepdim: bool = False, *, dtype: DType | None = None
+    ) -> Tensor:
         """Return the sum over dims with NaN counted as 0.
 
         Gradient: g where x is not NaN.
@@ -155,7 +156,7 @@ class ReduceMethods(Methods):
     @overload
     def max(self, dim: int, keepdim: bool = False) -> ValuesIndices: ...
     def max(self, dim: Any = None, keepdim: bool = False, *, other: Tensor | None = None) -> Any:
-        """Return the largest element, the largest along a dim with its index, or the larger of two.
+        """Return the largest of all, the largest along a dim, or the larger of two.
 
         NaN wins; among equals the lowest index does.
 
@@ -184,7 +185,7 @@ class ReduceMethods(Methods):
     @overload
     def min(self, dim: int, keepdim: bool = False) -> ValuesIndices: ...
     def min(self, dim: Any = None, keepdim: bool = False, *, other: Tensor | None = None) -> Any:
-        """Return the smallest element, the smallest along a dim with its index, or the smaller of two.
+        """Return the smallest of all, the smallest along a dim, or the smaller of two.
 
         NaN wins; among equals the lowest index does.
 
@@ -356,7 +357,9 @@ class ReduceMethods(Methods):
         """
         return self._var("var", dim, unbiased, keepdim, correction)
 
-    def _var(self, op: str, dim: Any, unbiased: bool, keepdim: bool, correction: Number | None) -> Tensor:
+    def _var(
+        self, op: str, dim: Any, unbiased: bool, keepdim: bool, correction: Number | None
+    ) -> Tensor:
         if dim is True or dim is False:
             dim, unbiased = None, dim
         if correction is None:
@@ -474,7 +477,8 @@ class ReduceMethods(Methods):
             weighted = centred
             norm: Any = max(0, total - correction)
         else:
-            weights = b.cast(weights, x.dtype)
+            if not weights.dtype.is_float:
+                weights = b.cast(weights, x.dtype)
             total = b.sum(weights, None, False, None)
             centred = b.sub(x, b.div(b.sum(b.mul(x, weights), (1,), True, None), total))
             weighted = b.mul(centred, weights)
@@ -608,5 +612,3 @@ def _size(x: TensorBase) -> int:
     for e in x.shape:
         n *= e
     return n
-
-

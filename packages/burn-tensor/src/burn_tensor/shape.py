@@ -10,8 +10,17 @@ from math import prod
 from typing import TYPE_CHECKING, Any
 
 from burn_std import ArgumentError, DType, DTypeError, ShapeError
-
-from burn_tensor.arguments import Ints, as_int, as_ints, expanded, flat, one_dim, reshaped
+from burn_tensor.arguments import (
+    REVERSED,
+    Ints,
+    as_int,
+    as_ints,
+    expanded,
+    flat,
+    one_dim,
+    permuted,
+    reshaped,
+)
 from burn_tensor.methods import Methods
 
 if TYPE_CHECKING:
@@ -73,11 +82,12 @@ class ShapeMethods(Methods):
 
     # ---- shape --------------------------------------------------------------------------------
 
-    def reshape(self, *shape: Any) -> Tensor:
+    def reshape(self, *args: Any, shape: Sequence[int] | None = None) -> Tensor:
         """Return the same elements in row-major order under another shape.
 
         Args:
-            shape: extents, as ints or one tuple; one may be -1.
+            args: extents, as ints or one tuple; one may be -1.
+            shape: the same, by name.
 
         Raises:
             ShapeError: the number of elements differs.
@@ -88,13 +98,16 @@ class ShapeMethods(Methods):
             >>> burn.arange(4).reshape(2, -1).shape
             (2, 2)
         """
-        return self.b.reshape(self, reshaped(self.v.shape, shape))
+        if shape is not None:
+            args = (shape,)
+        return self.b.reshape(self, reshaped(self.v.shape, args))
 
-    def view(self, *shape: Any) -> Tensor:
+    def view(self, *args: Any, size: Sequence[int] | None = None) -> Tensor:
         """Return the same elements under another shape: `reshape`, by PyTorch's other name.
 
         Args:
-            shape: extents, as ints or one tuple; one may be -1.
+            args: extents, as ints or one tuple; one may be -1.
+            size: the same, by name.
 
         Raises:
             DTypeError: a dtype was given.
@@ -105,12 +118,14 @@ class ShapeMethods(Methods):
             >>> burn.arange(4).view(2, 2).shape
             (2, 2)
         """
-        if shape and isinstance(shape[0], DType):
+        if size is not None:
+            args = (size,)
+        if args and isinstance(args[0], DType):
             raise DTypeError(
-                "view", "bits are not read as another dtype", got=shape[0],
+                "view", "bits are not read as another dtype", got=args[0],
                 remedy="Convert values with .to(dtype), or bits with .numpy().view(...).",
             )  # fmt: skip
-        return self.b.reshape(self, reshaped(self.v.shape, shape))
+        return self.b.reshape(self, reshaped(self.v.shape, args))
 
     def view_as(self, other: Tensor) -> Tensor:
         """Return x in the shape of another tensor.
@@ -136,7 +151,9 @@ class ShapeMethods(Methods):
         first = one_dim("flatten", start_dim, len(shape))
         last = one_dim("flatten", end_dim, len(shape))
         if first > last:
-            raise ArgumentError("flatten", "start_dim comes before end_dim", got=(start_dim, end_dim))
+            raise ArgumentError(
+                "flatten", "start_dim comes before end_dim", got=(start_dim, end_dim)
+            )
         return self.b.reshape(
             self, (*shape[:first], prod(shape[first : last + 1]), *shape[last + 1 :])
         )
@@ -173,7 +190,9 @@ class ShapeMethods(Methods):
         parts = reshaped((shape[d],), (as_ints("unflatten", "sizes", sizes),))
         if not parts or prod(parts) != shape[d]:
             raise ShapeError(
-                "unflatten", "sizes must multiply to the extent", got=f"{list(parts)} for {shape[d]}"
+                "unflatten",
+                "sizes must multiply to the extent",
+                got=f"{list(parts)} for {shape[d]}",
             )
         return self.b.reshape(self, (*shape[:d], *parts, *shape[d + 1 :]))
 
@@ -216,11 +235,12 @@ class ShapeMethods(Methods):
 
     # ---- order --------------------------------------------------------------------------------
 
-    def permute(self, *dims: Any) -> Tensor:
+    def permute(self, *args: Any, dims: Sequence[int] | None = None) -> Tensor:
         """Return x with its dims in another order.
 
         Args:
-            dims: every dim once, as ints or one tuple.
+            args: every dim once, as ints or one tuple.
+            dims: the same, by name.
 
         Raises:
             ShapeError: a dim is missing; IndexRangeError: one repeats or is out of range.
@@ -231,10 +251,9 @@ class ShapeMethods(Methods):
             >>> burn.zeros(2, 3, 4).permute(2, 0, 1).shape
             (4, 2, 3)
         """
-        rank = len(self.v.shape)
-        return self.b.permute(
-            self, tuple([one_dim("permute", d, rank) for d in flat("permute", "dims", dims)])
-        )
+        if dims is not None:
+            args = (dims,)
+        return self.b.permute(self, permuted(len(self.v.shape), args))
 
     def transpose(self, dim0: int, dim1: int) -> Tensor:
         """Return x with two dims swapped.
@@ -271,12 +290,12 @@ class ShapeMethods(Methods):
         return self.b.permute(self, (1, 0) if rank == 2 else tuple(range(rank)))
 
     @property
-    def T(self) -> Tensor:  # noqa: N802 - PyTorch's name
+    def T(self) -> Tensor:
         """The dims in reverse order."""
-        return self.b.permute(self, tuple(range(len(self.v.shape) - 1, -1, -1)))
+        return self.b.permute(self, REVERSED[len(self.v.shape)])
 
     @property
-    def mT(self) -> Tensor:  # noqa: N802 - PyTorch's name
+    def mT(self) -> Tensor:
         """The last two dims swapped."""
         if len(self.v.shape) < 2:
             raise ShapeError("mT", "needs at least two dims", got=list(self.shape))
@@ -297,7 +316,9 @@ class ShapeMethods(Methods):
         """
         rank = len(self.v.shape)
         here = [one_dim("movedim", d, rank) for d in as_ints("movedim", "source", source)]
-        there = [one_dim("movedim", d, rank) for d in as_ints("movedim", "destination", destination)]
+        there = [
+            one_dim("movedim", d, rank) for d in as_ints("movedim", "destination", destination)
+        ]
         if len(here) != len(there) or len(set(here)) != len(here) or len(set(there)) != len(there):
             raise ArgumentError(
                 "movedim", "source and destination name as many dims, each once",
@@ -313,7 +334,7 @@ class ShapeMethods(Methods):
 
     moveaxis = movedim
 
-    def flip(self, *dims: Any) -> Tensor:
+    def flip(self, *args: Any, dims: Sequence[int] | None = None) -> Tensor:
         """Return x reversed along dims.
 
         Gradient: g reversed.
@@ -322,8 +343,10 @@ class ShapeMethods(Methods):
             >>> burn.tensor([1, 2, 3]).flip(0)
             tensor([3, 2, 1])
         """
+        if dims is not None:
+            args = (dims,)
         rank = len(self.v.shape)
-        named = [one_dim("flip", d, rank) for d in flat("flip", "dims", dims)]
+        named = [one_dim("flip", d, rank) for d in flat("flip", "dims", args)]
         if not rank:
             return self.b.reshape(self, ())
         return self.b.flip(self, tuple(named))
@@ -386,7 +409,9 @@ class ShapeMethods(Methods):
         by = as_ints("roll", "shifts", shifts)
         if dims is None or dims == ():
             if len(by) != 1:
-                raise ArgumentError("roll", "one shift per dim", got=f"shifts {shifts}, dims {dims}")
+                raise ArgumentError(
+                    "roll", "one shift per dim", got=f"shifts {shifts}, dims {dims}"
+                )
             line = self.b.roll(self.b.reshape(self, (prod(shape),)), (0,), by)
             return self.b.reshape(line, shape)
         at = tuple([one_dim("roll", d, len(shape)) for d in as_ints("roll", "dims", dims)])
@@ -396,11 +421,12 @@ class ShapeMethods(Methods):
 
     # ---- repetition without a copy ------------------------------------------------------------
 
-    def expand(self, *sizes: Any) -> Tensor:
+    def expand(self, *args: Any, size: Sequence[int] | None = None) -> Tensor:
         """Return x with dims of extent 1 repeated, and new dims in front, without a copy.
 
         Args:
-            sizes: extents, as ints or one tuple; -1 keeps a dim.
+            args: extents, as ints or one tuple; -1 keeps a dim.
+            size: the same, by name.
 
         Raises:
             ShapeError: a dim of another extent would change.
@@ -412,7 +438,9 @@ class ShapeMethods(Methods):
             tensor([[1, 1],
                     [2, 2]])
         """
-        return self.b.expand(self, expanded(self.v.shape, sizes))
+        if size is not None:
+            args = (size,)
+        return self.b.expand(self, expanded(self.v.shape, args))
 
     def expand_as(self, other: Tensor) -> Tensor:
         """Return x expanded to the shape of another tensor.

@@ -1,5 +1,8 @@
-"""The class users hold. Methods stand in the classes it inherits; operators of a key, errors of
-names that do not exist, and rebinding stand here."""
+"""The class users hold.
+
+Its methods stand in the classes it inherits; keys, rebinding, text and the errors of names that
+do not exist stand here.
+"""
 
 from __future__ import annotations
 
@@ -10,13 +13,12 @@ from typing import TYPE_CHECKING, Any
 from burn_backend import TensorBase, register_tensor_class
 from burn_dispatch import current_scope
 from burn_std import ArgumentError
-
 from burn_tensor.arithmetic import ArithmeticMethods
 from burn_tensor.autograd import AutogradMethods, refuse_assignment
 from burn_tensor.comparison import ComparisonMethods
 from burn_tensor.convert import ConvertMethods
 from burn_tensor.elementwise import ElementwiseMethods
-from burn_tensor.indexing import WINDOWS, getitem, parts_of, read_window, setitem
+from burn_tensor.indexing import SLICES, WINDOWS, getitem, parts_of, read_window, setitem
 from burn_tensor.interop import InteropMethods
 from burn_tensor.likeness import LikenessMethods
 from burn_tensor.lookup import LookupMethods, value_like
@@ -95,8 +97,10 @@ class Tensor(
                 return self.b.select(self, 0, key if key >= 0 else key + shape[0])
             return getitem(self, key)
         if c is slice:
-            w = WINDOWS[shape, ((key.start, key.stop, key.step),)]
-            return self.b.slice(self, w.steps, w.starts, w.stops)
+            steps, starts, stops = SLICES[shape, key.start, key.stop, key.step]
+            return self.b.slice(self, steps, starts, stops)
+        if key is None or key is Ellipsis:
+            key, c = (key,), tuple
         if c is tuple:
             parts = parts_of(key)
             if parts is not None:
@@ -104,6 +108,8 @@ class Tensor(
                 if w.drop or w.new:
                     return read_window(self, w)
                 return self.b.slice(self, w.steps, w.starts, w.stops)
+        elif c is Tensor and key.dtype.is_int and shape:
+            return self.b.index(self, [key], (0,))
         return getitem(self, key)
 
     def __setitem__(self, key: Any, value: Any) -> None:
@@ -185,4 +191,3 @@ def missing(name: str) -> str:
 
 
 register_tensor_class(Tensor)
-

@@ -7,10 +7,12 @@ from math import copysign
 from typing import Any
 
 import numpy as np
+from burn_backend import Memo
 
 from burn_flex.kernels.cast import converted
 from burn_flex.kernels.precision import F32, F64, I64, Array, Fn, is_float, is_half
 from burn_flex.table import NATIVE, kernel, maker
+from burn_ir.rules.shape import slice_extents
 from burn_std import DType
 
 Shape = tuple[int, ...]
@@ -62,11 +64,20 @@ def window(steps: Shape, starts: Shape, stops: Shape) -> tuple[Any, ...]:
     )
 
 
-@kernel("slice", quiet=True)
-def slice_(x: Array, steps: Shape, starts: Shape, stops: Shape) -> Array:
-    """A strided window."""
+def _checked_window(key: tuple[Shape, Shape, Shape, Shape]) -> tuple[Any, ...]:
+    shape, steps, starts, stops = key
+    slice_extents("slice", shape, steps, starts, stops)
     # A tuple and an ellipsis: even at rank 0 the answer is a view, not a scalar.
-    return x[(*window(steps, starts, stops), ...)]
+    return (*window(steps, starts, stops), ...)
+
+
+_WINDOWS = Memo(_checked_window)
+
+
+@kernel("slice", checked=True, quiet=True)
+def slice_(x: Array, steps: Shape, starts: Shape, stops: Shape) -> Array:
+    """A strided window; the look-up of numpy's key checks the bounds."""
+    return x[_WINDOWS[x.shape, steps, starts, stops]]
 
 
 @kernel("select", checked=True, quiet=True)
