@@ -10,6 +10,7 @@ from burn_dispatch import Device
 from burn_std import ArgumentError, DType, ShapeError
 from burn_tensor.arguments import one_dim, some_dims
 from burn_tensor.functional.values import in_dtype
+from burn_tensor.methods import as_tensor
 from burn_tensor.tensor import Tensor
 
 __all__ = ["RealImag", "fftfreq", "fftshift", "ifftshift", "irfft", "rfft", "rfftfreq"]
@@ -127,7 +128,7 @@ def _frequencies(
     if n < 1 or d == 0:
         raise ArgumentError(op, "n must be positive and d not 0", got=f"n {n}, d {d}")
     context = (Device.default() if device is None else device).context
-    out: Tensor = context.tensor_from_numpy(np.asarray(counts, np.float64) / (n * d))
+    out = as_tensor(context.tensor_from_numpy(np.asarray(counts, np.float64) / (n * d)))
     return in_dtype(out, context.default_float if dtype is None else dtype)
 
 

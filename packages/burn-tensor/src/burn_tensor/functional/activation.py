@@ -264,8 +264,8 @@ def logsigmoid(input: Tensor) -> Tensor:
     Gradient: sigmoid(-x).
 
     Example:
-        >>> F.logsigmoid(burn.tensor([100.0])).tolist()
-        [-0.0]
+        >>> F.logsigmoid(burn.tensor([-100.0])).tolist()
+        [-100.0]
     """
     return input.b.logsigmoid(input)
 

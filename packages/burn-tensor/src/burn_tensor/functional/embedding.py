@@ -40,7 +40,8 @@ def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
             )
         if not tensor.dtype.is_int:
             raise DTypeError("one_hot", "class indices are integers", got=tensor.dtype)
-        num_classes = int(b.to_numpy(b.amax(tensor, None, False))) + 1
+        # At least one, so that a negative index is reported as what it is.
+        num_classes = max(1, int(b.to_numpy(b.amax(tensor, None, False))) + 1)
     return b.one_hot(tensor, num_classes)
 
 
@@ -68,7 +69,7 @@ def _renormalised(input: Tensor, weight: Tensor, max_norm: float, norm_type: flo
     )  # fmt: skip
     over = b.logical_and(b.gt(norms, max_norm), used)
     value = b.where(over, scaled, table)
-    if getattr(weight, "is_buffer", False) or getattr(weight, "is_parameter", False):
+    if hasattr(weight.__class__, "set"):  # a Buffer or Parameter
         rebind(weight, value)
         return weight
     return straight_through(weight, value)

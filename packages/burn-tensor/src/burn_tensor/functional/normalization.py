@@ -9,7 +9,7 @@ from burn_std import ArgumentError, DType, ShapeError
 from burn_std.dtypes import bfloat16, float16, float32, float64
 from burn_tensor.arguments import some_dims
 from burn_tensor.functional.extents import Extent, Ints
-from burn_tensor.functional.values import constant, in_dtype, rebind
+from burn_tensor.functional.values import constant, in_dtype, is_buffer, rebind
 from burn_tensor.tensor import Tensor
 
 # The distance from 1 to the next float, PyTorch's eps of rms_norm where none is given.
@@ -20,7 +20,7 @@ _EPSILON: dict[DType, float] = {
 
 def _track(running: Tensor | None, seen: Tensor, momentum: float, factor: float = 1.0) -> None:
     """Move a running statistic towards what was seen; only a Buffer is rebound."""
-    if running is None or not getattr(running, "is_buffer", False):
+    if running is None or not is_buffer(running):
         return
     seen = constant(seen)
     b = seen.b
@@ -152,7 +152,7 @@ def instance_norm(
             got=f"input {list(shape)}",
         )  # fmt: skip
     out = input.b.group_norm(input, weight, bias, shape[1], eps)[0]
-    if getattr(running_mean, "is_buffer", False) or getattr(running_var, "is_buffer", False):
+    if is_buffer(running_mean) or is_buffer(running_var):
         x = constant(input)
         b, dims = x.b, tuple(range(2, len(shape)))
         mean = b.mean(b.mean(x, dims, False, None), (0,), False, None)

@@ -272,7 +272,7 @@ def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
     Gradient: 0 below -3, 1 above 3, (2 x + 3) / 6 between.
 
     Example:
-        >>> F.hardswish(burn.tensor([-4.0, 4.0])).tolist()
+        >>> F.hardswish(burn.tensor([0.0, 4.0])).tolist()
         [0.0, 4.0]
 
     Source: Howard et al., Searching for MobileNetV3, 2019

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from burn_dispatch import current_scope
 from burn_std import DeviceError, DType
 from burn_std.dtypes import float32
 from burn_tensor.tensor import Tensor
@@ -51,17 +52,18 @@ def straight_through(x: Tensor, value: Tensor) -> Tensor:
     return x.b.add(constant(value), x.b.sub(x, constant(x)))
 
 
-def rebind(target: Tensor | None, value: Tensor) -> None:
-    """Give a Buffer or Parameter a new value of its own dtype; any other tensor stays as it is.
+def is_buffer(x: Tensor | None) -> bool:
+    """Return whether x is a Buffer, which functions that keep statistics may rebind.
 
-    Tensors are values: functions that change an argument in PyTorch do so here only to objects
-    made for it.
+    The class is asked, because an unknown name on a plain tensor is an error made with care.
     """
-    if getattr(target, "is_buffer", False) or getattr(target, "is_parameter", False):
-        assert target is not None  # noqa: S101 - said by the line above
-        if value.dtype is not target.dtype:
-            value = value.b.cast(value, target.dtype)
-        target.v = value.v
+    return getattr(x.__class__, "is_buffer", False) is True
+
+
+def rebind(target: Any, value: Tensor) -> None:
+    """Give a Buffer or Parameter a new value, unless a checkpoint runs this a second time."""
+    if not current_scope().recompute:
+        target.set(value)
 
 
 def widened(x: Tensor) -> Tensor:
