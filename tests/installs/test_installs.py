@@ -40,7 +40,7 @@ def test_tensor_and_flex_alone_give_working_tensors(lone: Environment) -> None:
 
 
 def test_gradients_without_autodiff_name_the_package(lone: Environment) -> None:
-    done = lone.run("-c", "from burn_tensor import Device; Device.default().autodiff()")
+    done = lone.run("-c", "from burn_dispatch import Device; Device.default().autodiff()")
     assert done.returncode == 1
     last = done.stderr.strip().splitlines()[-1]
     assert "BackendLoadError" in last
@@ -51,7 +51,8 @@ def test_adding_autodiff_gives_gradients(tmp_path: Path, lone: Environment, whee
     lone.install("burn-autodiff", wheels=[wheels])
     try:
         code = (
-            "from burn_tensor import Device, tensor\n"
+            "from burn_dispatch import Device\n"
+            "from burn_tensor import tensor\n"
             "x = tensor([3.0], device=Device.default().autodiff()).require_grad()\n"
             "print(x.grad((x * x).sum().backward()).tolist())"
         )

@@ -367,10 +367,13 @@ def device(name: str | Device) -> Device:
     """
     if isinstance(name, Device):
         return name
-    base, _, index = name.partition(":")
-    if index and not index.isdigit():
+    base, index = name, "0"
+    # Without an index the colon of `distribution:backend` chooses between two of one name.
+    if ":" in name and not BACKENDS.installed(name):
+        base, _, index = name.rpartition(":")
+    if not index.isdigit():
         raise DeviceError("device", "a name is `backend` or `backend:index`", got=repr(name))
-    return Device(resource(base, int(index or 0)))
+    return Device(resource(base, int(index)))
 
 
 @contextmanager
