@@ -3,27 +3,13 @@
 from burn_ir.entry import op
 from burn_ir.rules import nn
 
-# fmt: off  A table reads better with one entry on as few lines as it needs.
+# A table reads better with one entry on as few lines as it needs.
+# fmt: off
 
-op(
-    "sgd_step",
-    "params* grads* momenta* step skip?",
-    "nesterov maximize lr@ momentum@ dampening@ weight_decay@",
-    nn.update,
-    "opaque",
-    "SGD: new params, momenta, step",
-    outputs="list",
-    differentiable=False,
-    derived="optim",
-)
-op(
-    "adam_step",
-    "params* grads* exp_avgs* exp_avg_sqs* max_sqs* step skip?",
-    "decoupled maximize lr@ beta1@ beta2@ eps@ weight_decay@",
-    nn.update,
-    "opaque",
-    "Adam and AdamW (decoupled): new params, both averages, maxima (AMSGrad), step",
-    outputs="list",
-    differentiable=False,
-    derived="optim",
-)
+op("sgd_step", "params* grads* momenta* step skip?",
+   "nesterov maximize lr@ momentum@ dampening@ weight_decay@", nn.update, "opaque",
+   "SGD: new params, momenta, step", outputs="list", differentiable=False, derived="optim")
+op("adam_step", "params* grads* exp_avgs* exp_avg_sqs* max_sqs* step skip?",
+   "decoupled maximize lr@ beta1@ beta2@ eps@ weight_decay@", nn.update, "opaque",
+   "Adam and AdamW (decoupled): new params, both averages, maxima (AMSGrad), step",
+   outputs="list", differentiable=False, derived="optim")
