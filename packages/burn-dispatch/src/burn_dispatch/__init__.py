@@ -18,11 +18,11 @@ from burn_dispatch.resource import Resource as Resource
 from burn_dispatch.scopes import (
     Scope as Scope,
     autocast as autocast,
+    current as _current,
     enable_grad as enable_grad,
     no_grad as no_grad,
     scope as scope,
 )
-from burn_dispatch.scopes import current as _current
 from burn_dispatch.slow import plain_scalar as plain_scalar
 from burn_dispatch.transfer import to_device as to_device
 
