@@ -150,15 +150,16 @@ def unit(session: nox.Session, package: str) -> None:
 def tests(session: nox.Session, backend: str) -> None:
     """What crosses packages: operator cases, gradients, bugs, laws; on one backend."""
     apart = [f"--ignore=tests/{name}" for name in ("repo", "plugins", "installs")]
-    pytest(session, f"tests-{backend}", "tests", *apart, "-n2", f"--burn-backend={backend}")
+    places = ["tests", "packages/burn-testing/src/burn_testing/conformance"]
+    pytest(session, f"tests-{backend}", *places, *apart, "-n2", f"--burn-backend={backend}")
 
 
 @nox.session
 def doctest(session: nox.Session) -> None:
     """Every example in docstrings and Markdown files, executed."""
-    pytest(
-        session, "doctest-python", "--doctest-modules", "-n2", "packages", "--ignore-glob=*/tests/*"
-    )
+    # What is a test already runs elsewhere.
+    apart = ["--ignore-glob=*/tests/*", "--ignore-glob=*/conformance/test_*"]
+    pytest(session, "doctest-python", "packages", "--doctest-modules", "-n2", *apart)
     pages = [str(path.relative_to(ROOT)) for path in markdown_files()]
     pytest(session, "doctest-markdown", "-n2", *pages)
 
