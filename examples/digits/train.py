@@ -17,15 +17,6 @@ from data import HERE, load
 from model import Digits
 
 
-def evaluate(model: Digits, loader: DataLoader) -> float:
-    """Return the share of right answers, in percent."""
-    infer, hits, seen = model.valid(), 0, 0
-    for images, labels in loader:
-        hits += int((infer(images).argmax(dim=1) == labels).sum())
-        seen += len(labels)
-    return 100 * hits / seen
-
-
 def plot(result: TrainingResult, path: Path) -> None:
     """Write the learning curves as a PNG."""
     import matplotlib
@@ -76,7 +67,7 @@ def main() -> None:
     model.config().save(args.out / "model.json")
     plot(result, args.out / "curves.png")
     print(f"saved to {args.out}")
-    print(f"test accuracy: {evaluate(model, test_loader):.2f} %")
+    print(f"test accuracy: {training.evaluate(learner, test_loader)['accuracy']:.2f} %")
 
 
 if __name__ == "__main__":

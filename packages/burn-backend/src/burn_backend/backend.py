@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any, Protocol
 
@@ -186,6 +186,19 @@ class Backend:
         if isinstance(out, Spec):
             return out.shape, self.native[out.dtype]
         return [(s.shape, self.native[s.dtype]) for s in out]
+
+    def execute(self, entry: Entry, inputs: Sequence[Any], attrs: Sequence[Any]) -> Any:
+        """Run one operation at once, also behind a recorder: payloads in, payload(s) out."""
+        lead = next((k for k, i in enumerate(entry.inputs) if i.promoted), 0)
+        key = None
+        if inputs:
+            first = inputs[lead]
+            key = (first[0] if entry.inputs[lead].many else first).dtype
+        call = (self.kernels(entry)[key], *inputs, *attrs)
+        out = call[0](*call[1:]) if self.runner is None else self.runner.run(*call)
+        if entry.multi:
+            return [e if e.__class__ is self.ready else self.wrap(e) for e in out]
+        return out if out.__class__ is self.ready else self.wrap(out)
 
     def fragments(self, entry: Entry) -> Fragments:
         """Return how this backend produces the entry's result."""

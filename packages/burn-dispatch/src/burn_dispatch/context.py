@@ -155,6 +155,11 @@ class Context:
         """Return a rank-0 tensor."""
         return self.make(self.resource.backend.scalar(value, dtype))
 
+    def at_once(self, name: str, *attrs: Any) -> TensorBase:
+        """Return the result of a creating operation, run at once even behind a recorder: state
+        made in the first step of a loop must not make that step another program."""
+        return self.make(self.resource.backend.execute(CATALOG[name], (), attrs))
+
     def scalar_payload(self, key: Any, value: Any) -> Any:
         """Return the payload of a Python scalar that meets a tensor of payload dtype `key`;
         None when promotion must decide."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from burn_backend import Again, Backend, Fragments, Memo, infer_key, specs_of
@@ -76,6 +77,15 @@ class FusionBackend(Backend):
 
     def supports_dtype(self, dtype: DType) -> bool:
         return self.inner.supports_dtype(dtype)
+
+    def execute(self, entry: Entry, inputs: Sequence[Any], attrs: Sequence[Any]) -> Any:
+        buffer = self.recorder.buffer
+        payloads = [
+            None if i is None else [buffer(v) for v in i] if isinstance(i, (list, tuple)) else buffer(i)
+            for i in inputs
+        ]
+        out = self.inner.execute(entry, payloads, attrs)
+        return [self._value(o) for o in out] if entry.multi else self._value(out)
 
     def rebinding(self, obj: Any) -> None:
         """Note that an object is about to get a recorded value; undone if that one fails."""
@@ -195,19 +205,9 @@ class FusionBackend(Backend):
 
     def _dynamic(self, entry: Entry) -> Fragments:
         """Return fragments of an operation whose size depends on data: it flushes and runs."""
-        kernels = self.inner.kernels(entry)
-        buffer = self.recorder.buffer
-        inner = self.inner
-
         def run(*args: Any) -> Any:
             n = len(entry.inputs)
-            payloads = [None if a is None else buffer(a) for a in args[:n]]
-            kernel = kernels[payloads[0].dtype]
-            call = (kernel, *payloads, *args[n:])
-            out = kernel(*call[1:]) if inner.runner is None else inner.runner.run(*call)
-            if entry.multi:
-                return [self._value(self.recorder._ready(o)) for o in out]
-            return self._value(self.recorder._ready(out))
+            return self.execute(entry, args[:n], args[n:])
 
         args = [f"{i.name}_v" for i in entry.inputs] + [a.name for a in entry.attrs]
         return Fragments([f"r_ = DYNAMIC({', '.join(args)})"], {"DYNAMIC": run})

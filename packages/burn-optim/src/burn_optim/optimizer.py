@@ -91,10 +91,10 @@ class Optimizer:
         """Return the state of a parameter at its first step; those that start together share
         one step count, so that one operation updates them all."""
         ctx = p.b.resource.plain_context()
-        state: dict[str, Tensor] = {k: ctx.full(p.dtype, p.shape, 0) for k in self.active_slots()}
+        state: dict[str, Tensor] = {k: ctx.at_once("full", p.dtype, p.shape, 0) for k in self.active_slots()}
         step = counts.get(id(ctx))
         if step is None:
-            step = counts[id(ctx)] = ctx.full(int64, (), 0)
+            step = counts[id(ctx)] = ctx.at_once("full", int64, (), 0)
         state["step"] = step
         self._state[p] = state
         return state

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from burn_core import Module
 from burn_optim import Optimizer
 from burn_tensor import Tensor
+from burn_train.metrics import Metric
 
 
 class Learner:
@@ -25,9 +26,7 @@ class Learner:
         >>> from burn_optim import SGD
         >>> model = Linear(1, 1, device=Device.flex().autodiff())
         >>> learner = Learner(model, SGD(lr=0.1), MSELoss())
-        >>> output, loss = learner.train_step((bt.ones(4, 1), bt.ones(4, 1)))
-        >>> output.shape, loss.shape
-        ((4, 1), ())
+        >>> learner.train_step((bt.ones(4, 1), bt.ones(4, 1)))
     """
 
     def __init__(self, model: Module, optimizer: Optimizer, loss: Callable[[Any, Any], Tensor]) -> None:
@@ -35,18 +34,25 @@ class Learner:
         self.optimizer = optimizer
         self.loss = loss
 
-    def train_step(self, batch: Any) -> tuple[Tensor, Tensor]:
-        """Update the model by one batch (inputs, targets); return (output, loss), untracked."""
+    def train_step(self, batch: Any, metrics: Sequence[Metric] = ()) -> None:
+        """Update the model by one batch (inputs, targets).
+
+        The metrics hear of it before the optimizer's step ends the recording, so that a whole
+        step is one program.
+        """
         inputs, targets = batch
         output = self.model(inputs)
         loss = self.loss(output, targets)
         grads = loss.backward()
-        output, loss = output.detach(), loss.detach()
+        for m in metrics:
+            m.update(output, targets, loss)
+        del output, loss
         self.optimizer.step(self.model, grads)
-        return output, loss
 
-    def valid_step(self, batch: Any) -> tuple[Tensor, Tensor]:
-        """Return (output, loss) of one batch without changing anything."""
+    def valid_step(self, batch: Any, metrics: Sequence[Metric]) -> None:
+        """Let the metrics hear of one batch; changes nothing in the model."""
         inputs, targets = batch
         output = self.model.valid()(inputs)
-        return output, self.loss(output, targets)
+        loss = self.loss(output, targets)
+        for m in metrics:
+            m.update(output, targets, loss)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
+from burn_std.dtypes import float64
 from burn_tensor import Tensor
 
 
@@ -46,7 +47,9 @@ class _Mean:
         self._count = 0
 
     def _add(self, total: Tensor, count: int) -> None:
-        self._sum = total if self._sum is None else self._sum + total
+        if self._sum is None:
+            self._sum = total.b.at_once("full", float64, (), 0)
+        self._sum = self._sum + total
         self._count += count
 
     def value(self) -> float:

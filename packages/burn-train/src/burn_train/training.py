@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from burn_dataset import DataLoader
+from burn_tensor import Tensor
 from burn_train.checkpoint import Checkpoints
 from burn_train.learner import Learner
 from burn_train.metrics import LossMetric, Metric
@@ -91,6 +92,8 @@ class SupervisedTraining:
         history: list[dict[str, Any]] = []
         if resume:
             history = self._resume(learner)
+        for device in _devices(learner):
+            device.flush()  # what made the model is no part of the first step
         view: View = choose_view(self.view)
         interrupted = False
         view.begin(self.epochs - len(history), len(self.train))
@@ -115,15 +118,18 @@ class SupervisedTraining:
             found |= self._split("valid", self.valid, learner.valid_step, epoch, None)
         return {"epoch": epoch, **found, "seconds": time.perf_counter() - start}
 
+    def evaluate(self, learner: Learner, loader: DataLoader) -> dict[str, float]:
+        """Return loss and metrics over a loader, by name, without changing the model."""
+        return self._split("", loader, learner.valid_step, 0, None)
+
     def _split(self, name: str, loader: DataLoader, step: Any, epoch: int, view: View | None) -> dict[str, float]:
         metrics: list[Metric] = [LossMetric(), *(m() for m in self.metrics)]
         for k, batch in enumerate(loader):
-            output, loss = step(batch)
-            for m in metrics:
-                m.update(output, batch[1], loss)
+            step(batch, metrics)
+            flush(batch)
             if view is not None:
                 view.step(epoch, k + 1)
-        return {f"{name} {m.name}": m.value() for m in metrics}
+        return {f"{name} {m.name}".strip(): m.value() for m in metrics}
 
     def _save(self, learner: Learner, history: list[dict[str, Any]]) -> None:
         if self.checkpoints is not None:
@@ -141,6 +147,15 @@ class SupervisedTraining:
                 device.set_random_state(tuple(state["random"][device.name]))
         history: list[dict[str, Any]] = state["history"]
         return history[: self.epochs]
+
+
+def flush(batch: Any) -> None:
+    """Hand the recorded operations of a batch to its device, so that every batch records the
+    same program."""
+    for part in batch.values() if isinstance(batch, dict) else batch:
+        if isinstance(part, Tensor):
+            part.device.flush()
+            return
 
 
 def _devices(learner: Learner) -> list[Any]:
