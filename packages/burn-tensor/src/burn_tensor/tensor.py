@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from burn_backend import TensorBase, register_tensor_class
 from burn_dispatch import current_scope
 from burn_std import ArgumentError
+from burn_tensor.absent import remedy
 from burn_tensor.arithmetic import ArithmeticMethods
 from burn_tensor.autograd import AutogradMethods, refuse_assignment
 from burn_tensor.comparison import ComparisonMethods
@@ -151,43 +152,13 @@ class Tensor(
         return [n for n in object.__dir__(self) if n not in ("b", "v", "node")]
 
 
-# Attributes that PyTorch has and this framework answers otherwise.
-_OTHERWISE = {
-    "data": "Use x.detach().",
-    "requires_grad": "Ask x.is_require_grad(); mark with x = x.require_grad().",
-    "requires_grad_": "Write x = x.require_grad().",
-    "retain_grad": "Pass the tensor to burn.grad, or mark a detached copy.",
-    "is_leaf": "Ask x.is_require_grad().",
-    "grad_fn": "Ask x.is_tracked().",
-    "zero_grad": "Gradients are values that nothing accumulates into.",
-    "cuda": "Use x.to_device(burn.Device.cuda()).",
-    "is_cuda": "Look at x.device.",
-    "stride": "Layouts are not part of a tensor's value.",
-    "is_contiguous": "Layouts are not part of a tensor's value.",
-    "data_ptr": "Use x.numpy() or DLPack.",
-    "storage": "Use x.numpy() or DLPack.",
-    "numpy_": "Use x.numpy().",
-    "eval": "Use model.valid() for inference.",
-    "copy_": "Bind the name to the other tensor, or write x[...] = other.",
-    "zero_": "Write x = burn.zeros_like(x).",
-    "fill_": "Write x = x.fill(value).",
-    "normal_": "Write x = burn.randn(...), or burn.nn.init.normal_(param).",
-    "uniform_": "Write x = burn.rand(...), or burn.nn.init.uniform_(param).",
-    "detach_": "Write x = x.detach().",
-}
-
-
 def missing(name: str) -> str:
     """Return what to say about a name that tensors do not have."""
-    if name in _OTHERWISE:
-        return f"Tensor.{name}: tensors have no such attribute. {_OTHERWISE[name]}"
-    if name.endswith("_") and not name.startswith("_"):
-        plain = name.rstrip("_")
-        if hasattr(Tensor, plain):
-            return f"Tensor.{name}: values never change in place. Write x = x.{plain}(...)."
-    near = get_close_matches(name, [n for n in dir(Tensor) if not n.startswith("_")], 1)
-    hint = f" Did you mean {near[0]!r}?" if near else ""
-    return f"Tensor.{name}: tensors have no such attribute.{hint}"
+    said = remedy(name, hasattr(Tensor, name.rstrip("_")))
+    if said is None:
+        near = get_close_matches(name, [n for n in dir(Tensor) if not n.startswith("_")], 1)
+        said = f"Did you mean {near[0]!r}?" if near else ""
+    return f"Tensor.{name}: tensors have no such attribute. {said}".rstrip()
 
 
 register_tensor_class(Tensor)

@@ -1,0 +1,193 @@
+"""What to write instead of the attributes that PyTorch's tensors have and these have not.
+
+Looked up only when an attribute does not exist. Names of complex, sparse, stored and distributed
+tensors are answered by their reason.
+"""
+
+from __future__ import annotations
+
+_VIEW = "Layouts are not part of a tensor's value: views, copies and strides give the same results."
+_DEVICE = "Look at x.device."
+_STORAGE = "Storage is private to a backend: use x.numpy() or DLPack."
+_COMPLEX = "There is no complex dtype: keep real and imaginary parts as two tensors, as burn.fft does."
+_SPARSE = "There are no sparse tensors: keep indices and values, and use index_add or scatter."
+_QUANT = "A quantised tensor's scheme is its dtype, and x.dequantize() gives its values."
+_HOOK = "Gradients are a value: read and change it between backward and opt.step."
+_CHOLESKY = "Factorise with burn.linalg.lu or burn.linalg.qr."
+
+_GROUPS: dict[str, str] = {
+    "stride is_contiguous dim_order is_set_to layout as_strided as_strided_scatter "
+    "new_empty_strided slice_inverse": _VIEW,
+    "is_cuda is_cpu is_ipu is_maia is_meta is_mkldnn is_mps is_mtia is_vulkan is_xla is_xpu "
+    "get_device": _DEVICE,
+    "ipu xpu mtia to_mkldnn": "Use x.to_device(device).",
+    "data_ptr const_data_ptr storage storage_offset storage_type untyped_storage is_shared "
+    "share_memory_ pin_memory is_pinned set_ record_stream": _STORAGE,
+    "H mH angle conj conj_physical imag real is_complex is_conj resolve_conj isreal cfloat cdouble "
+    "chalf resolve_neg is_neg conj_physical_": _COMPLEX,
+    "is_sparse is_sparse_csr to_sparse to_sparse_bsc to_sparse_bsr to_sparse_coo to_sparse_csc "
+    "to_sparse_csr to_dense sparse_dim dense_dim sparse_mask sparse_resize_ "
+    "sparse_resize_and_clear_ coalesce is_coalesced indices values row_indices col_indices "
+    "crow_indices ccol_indices smm sspaddmm resize_as_sparse_": _SPARSE,
+    "q_scale q_zero_point q_per_channel_axis q_per_channel_scales q_per_channel_zero_points "
+    "qscheme int_repr": _QUANT,
+    "register_hook register_post_accumulate_grad_hook retain_grad retains_grad": _HOOK,
+    "cholesky cholesky_inverse cholesky_solve": _CHOLESKY,
+    "is_nested to_padded_tensor": "There are no nested tensors: pad, and pass a mask.",
+    "resize resize_as resize_ resize_as_": "Use x.reshape(shape), or burn.functional.pad to change the number of elements.",
+}  # fmt: skip
+
+OTHERWISE: dict[str, str] = {
+    name: remedy for names, remedy in _GROUPS.items() for name in names.split()
+} | {
+    "data": "Use x.detach().",
+    "requires_grad": "Ask x.is_require_grad(); mark with x = x.require_grad().",
+    "requires_grad_": "Write x = x.require_grad().",
+    "is_leaf": "Ask x.is_require_grad().",
+    "grad_fn": "Ask x.is_tracked().",
+    "grad_dtype": "A gradient has its tensor's dtype.",
+    "output_nr": "Ask x.is_tracked().",
+    "is_inference": "Ask x.is_tracked().",
+    "zero_grad": "Gradients are values that nothing accumulates into.",
+    "cuda": "Use x.to_device(burn.Device.cuda()).",
+    "numpy_": "Use x.numpy().",
+    "eval": "Use model.valid() for inference.",
+    "name": "Tensors have no names; modules name their parameters.",
+    "names": "Dims have no names; count them.",
+    "volatile": "Use burn.no_grad().",
+    "is_distributed": "Tensors of one device are never distributed.",
+    "reinforce": "Write the estimator as a loss of log-probabilities.",
+    "module_load": "Use model.load_state_dict(state).",
+    "as_subclass": "Tensor is the only class of tensors; wrap it.",
+    "new": "Use x.new_empty(size).",
+    "type": "Use x.dtype, or x.to(dtype).",
+    # ---- in place
+    "copy_": "Bind the name to the other tensor, or write x[...] = other.",
+    "zero_": "Write x = burn.zeros_like(x).",
+    "fill_": "Write x = x.fill(value).",
+    "fill_diagonal_": "Write x = burn.where(burn.eye(n, m, dtype=burn.bool_), value, x).",
+    "detach_": "Write x = x.detach().",
+    "apply_": "Write the function in tensor operations, or loop over x.tolist().",
+    "map_": "Write the function in tensor operations.",
+    "map2_": "Write the function in tensor operations.",
+    "put_": "Write y = x.ravel(); y[index] = source; x = y.reshape(x.shape).",
+    "put": "Write y = x.ravel(); y[index] = source; y.reshape(x.shape).",
+    "rename_": "Dims have no names.",
+    "normal_": "Write x = burn.randn(...), or burn.nn.init.normal_(param).",
+    "uniform_": "Write x = burn.rand(...), or burn.nn.init.uniform_(param).",
+    "random_": "Write x = burn.randint(low, high, x.shape).",
+    "bernoulli_": "Write x = burn.bernoulli(p).",
+    "bernoulli": "Use burn.bernoulli(x).",
+    "exponential_": "Write x = -burn.log1p(-burn.rand(...)) / rate.",
+    "geometric_": "Write x = (burn.log1p(-burn.rand(...)) / math.log1p(-p)).ceil().",
+    "cauchy_": "Write x = median + sigma * burn.tan(math.pi * (burn.rand(...) - 0.5)).",
+    "log_normal_": "Write x = burn.exp(mean + std * burn.randn(...)).",
+    # ---- functions elsewhere
+    "adjoint": "Use x.mT.",
+    "det": "Use burn.linalg.det(x).",
+    "inverse": "Use burn.linalg.inv(x).",
+    "logdet": "Use burn.linalg.slogdet(x).logabsdet.",
+    "slogdet": "Use burn.linalg.slogdet(x).",
+    "lu": "Use burn.linalg.lu(x).",
+    "lu_solve": "Use burn.linalg.solve(a, b).",
+    "qr": "Use burn.linalg.qr(x).",
+    "geqrf": "Use burn.linalg.qr(x).",
+    "orgqr": "Use burn.linalg.qr(x).Q.",
+    "ormqr": "Use burn.linalg.qr(x).Q @ y.",
+    "svd": "Use burn.linalg.svd(x).",
+    "pinverse": "Use burn.linalg.pinv(x).",
+    "lstsq": "Use burn.linalg.pinv(a) @ b.",
+    "matrix_power": "Use burn.linalg.matrix_power(x, n).",
+    "matrix_exp": "Sum its series, or use burn.linalg.svd for normal matrices.",
+    "solve": "Use burn.linalg.solve(a, b).",
+    "triangular_solve": "Use burn.linalg.solve_triangular(a, b, upper=True).",
+    "eig": "There is no eigensolver; for symmetric positive matrices use burn.linalg.svd(x).",
+    "symeig": "There is no eigensolver; for symmetric positive matrices use burn.linalg.svd(x).",
+    "kron": "Use burn.kron(x, y).",
+    "multinomial": "Use burn.multinomial(x, num_samples).",
+    "prelu": "Use burn.functional.prelu(x, weight).",
+    "hardshrink": "Use burn.functional.hardshrink(x).",
+    "stft": "Take windows with x.unfold(-1, n_fft, hop) and burn.fft.rfft of them.",
+    "istft": "Use burn.fft.irfft of the frames and burn.functional.fold to overlap them.",
+    # ---- written out
+    "addbmm": "Write x + (a @ b).sum(0).",
+    "addr": "Write x + burn.outer(a, b).",
+    "copysign": "Write burn.where(sign < 0, -x.abs(), x.abs()).",
+    "diagflat": "Use x.ravel().diag().",
+    "diagonal_scatter": "Write x[burn.arange(n), burn.arange(n)] = source on a named copy.",
+    "diff": "Write x[1:] - x[:-1].",
+    "digamma": "There is no digamma function.",
+    "dsplit": "Use x.tensor_split(n, 2).",
+    "hsplit": "Use x.tensor_split(n, 1).",
+    "vsplit": "Use x.tensor_split(n, 0).",
+    "element_size": "Use x.dtype.itemsize.",
+    "erfc": "Write 1 - x.erf().",
+    "erfinv": "There is no inverse error function.",
+    "fmax": "Write burn.where(x.isnan(), y, burn.maximum(x, burn.where(y.isnan(), x, y))).",
+    "fmin": "Write burn.where(x.isnan(), y, burn.minimum(x, burn.where(y.isnan(), x, y))).",
+    "frexp": "Write e = x.abs().log2().floor() + 1 and m = x / 2**e.",
+    "ldexp": "Write x * 2.0**e.",
+    "gcd": "Compute it on the host with numpy.gcd.",
+    "lcm": "Compute it on the host with numpy.lcm.",
+    "hash_tensor": "Hash x.numpy().tobytes().",
+    "heaviside": "Write burn.where(x == 0, values, x > 0).",
+    "histogram": "Use x.histc(bins, min, max).",
+    "i0": "There are no Bessel functions.",
+    "igamma": "There is no incomplete gamma function.",
+    "igammac": "There is no incomplete gamma function.",
+    "lgamma": "There is no gamma function.",
+    "mvlgamma": "There is no gamma function.",
+    "polygamma": "There is no gamma function.",
+    "index": "Write x[key].",
+    "index_reduce": "Use x.scatter_reduce(dim, index, source, reduce).",
+    "is_nonzero": "Write bool(x).",
+    "is_quantized": "Ask x.dtype.is_quantized.",
+    "is_signed": "Ask x.dtype.is_signed.",
+    "is_same_size": "Compare x.shape == y.shape.",
+    "isneginf": "Write x == -math.inf.",
+    "isposinf": "Write x == math.inf.",
+    "logaddexp2": "Write burn.logaddexp(x * ln2, y * ln2) / ln2.",
+    "logcumsumexp": "Write (x - m).exp().cumsum(dim).log() + m with m = x.amax(dim, keepdim=True).",
+    "mode": "Use x.unique(return_counts=True).",
+    "nanmedian": "Use x[~x.isnan()].median().",
+    "nanquantile": "Use x[~x.isnan()].quantile(q).",
+    "narrow_copy": "Use x.narrow(dim, start, length).",
+    "nextafter": "Compute it on the host with numpy.nextafter.",
+    "nonzero_static": "Use x.nonzero(), and pad it.",
+    "positive": "Write x.",
+    "renorm": "Write x * (maxnorm / norms).clamp_max(1).",
+    "select_scatter": "Write x[index] = source on a named copy.",
+    "slice_scatter": "Write x[start:stop] = source on a named copy.",
+    "signbit": "Write x < 0.",
+    "sinc": "Write burn.where(x == 0, 1, (math.pi * x).sin() / (math.pi * x)).",
+    "split_with_sizes": "Use x.split(sizes, dim).",
+    "unsafe_split_with_sizes": "Use x.split(sizes, dim).",
+    "unsafe_split": "Use x.split(size, dim).",
+    "unsafe_chunk": "Use x.chunk(n, dim).",
+    "sum_to_size": "Use x.sum(dims, keepdim=True).",
+    "unique_consecutive": "Use x[burn.cat([burn.tensor([True]), x[1:] != x[:-1]])].",
+    "__delitem__": "Select the elements to keep.",
+    "__div__": "Write x / y.",
+    "__rdiv__": "Write y / x.",
+    "__idiv__": "Write x = x / y.",
+    "__nonzero__": "Write bool(x).",
+    "__long__": "Write int(x).",
+    "__reversed__": "Use x.flip(0).",
+}  # fmt: skip
+
+
+def remedy(name: str, has: bool) -> str | None:
+    """Return what to write instead of an attribute, None where nothing is known.
+
+    Args:
+        name: the attribute.
+        has: its functional form, without trailing underscore, exists.
+    """
+    found = OTHERWISE.get(name)
+    if found is None and name.endswith("_") and not name.startswith("_"):
+        plain = name.rstrip("_")
+        if has:
+            return f"Values never change in place. Write x = x.{plain}(...)."
+        if plain in OTHERWISE:
+            return f"Values never change in place. {OTHERWISE[plain]}"
+    return found
