@@ -2,24 +2,23 @@
 
 Operands are reduced to the labels still needed, then contracted in pairs, the pair whose result is
 smallest for what it removes first. A pair becomes one matmul: labels in both and in the result are
-its batch, labels in both only its inner dim.
+its batch, labels in both only its inner dim. The plan of an equation is made once per shapes.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import Any, NamedTuple
 
 from burn_backend import Memo, TensorBase
 from burn_std import ArgumentError, ShapeError
 from burn_tensor.functional.values import meeting
 from burn_tensor.tensor import Tensor
 
-if TYPE_CHECKING:
-    from burn_tensor.methods import Operations
-
 Labels = tuple[int, ...]
+# An operation of the catalogue, where its inputs stand, and its attributes.
+Step = tuple[str, Labels, Any]
 _LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 # Labels of the dims that an ellipsis stands for lie above the letters; -1 is the last of them.
 _ELLIPSIS = 1000
@@ -63,20 +62,12 @@ def einsum(equation: Any, *operands: Any) -> Tensor:
         equation, operands = _from_sublists((equation, *operands))
     if not operands:
         raise ArgumentError("einsum", "needs at least one operand", got=repr(equation))
-    ranks = tuple([len(x.shape) for x in operands])
-    inputs, output = _PARSED[equation, ranks]
     b = meeting("einsum", *operands)
-    sizes = _sizes(inputs, operands)
-    terms = [
-        _term(b, x, labels, [n for j, other in enumerate(inputs) if j != i for n in other], output)
-        for i, (x, labels) in enumerate(zip(operands, inputs, strict=True))
-    ]
-    while len(terms) > 1:
-        i, j = _cheapest([labels for _, labels in terms], output, sizes)
-        right, left = terms.pop(j), terms.pop(i)
-        needed = set(output).union(*(labels for _, labels in terms))
-        terms.append(_contract(b, left, right, needed))
-    return _finish(b, *terms[0], output, sizes)
+    values = list(operands)
+    for name, slots, attributes in _PLANS[equation, tuple([x.shape for x in operands])]:
+        values.append(getattr(b, name)(*[values[i] for i in slots], *attributes))
+    out: Tensor = values[-1]
+    return out
 
 
 # ---- reading ------------------------------------------------------------------------------------
@@ -115,9 +106,8 @@ def _refuse(rule: str, equation: str) -> ArgumentError:
     return ArgumentError("einsum", rule, got=repr(equation))
 
 
-def _parse(key: tuple[str, Labels]) -> tuple[tuple[Labels, ...], Labels]:
+def _parse(equation: str, ranks: Labels) -> tuple[tuple[Labels, ...], Labels]:
     """Return the labels of every operand and of the output, ellipses resolved to labels."""
-    equation, ranks = key
     text = equation.replace(" ", "")
     left, arrow, right = text.partition("->")
     parts = left.split(",")
@@ -173,15 +163,12 @@ def _labels(before: str, after: str | None, rank: int) -> Labels:
     return (*out, *range(_ELLIPSIS - hidden, _ELLIPSIS), *[_LETTERS.index(c) for c in after])
 
 
-_PARSED = Memo(_parse)
-
-
-def _sizes(inputs: tuple[Labels, ...], operands: Sequence[Any]) -> dict[int, int]:
+def _sizes(inputs: tuple[Labels, ...], shapes: Sequence[Labels]) -> dict[int, int]:
     """Return the extent of every label; 1 broadcasts between operands, not inside one."""
     sizes: dict[int, int] = {}
-    for x, labels in zip(operands, inputs, strict=True):
+    for shape, labels in zip(shapes, inputs, strict=True):
         own: dict[int, int] = {}
-        for n, extent in zip(labels, x.shape, strict=True):
+        for n, extent in zip(labels, shape, strict=True):
             if own.setdefault(n, extent) != extent:
                 raise _extents(n, own[n], extent)
         for n, extent in own.items():
@@ -198,28 +185,95 @@ def _extents(label: int, one: int, other: int) -> ShapeError:
     return ShapeError("einsum", "a label names one extent, or 1", got=f"{name}: {one} and {other}")
 
 
-# ---- computing ----------------------------------------------------------------------------------
+# ---- planning -----------------------------------------------------------------------------------
 
 
-def _term(
-    b: Operations, x: Tensor, labels: Labels, elsewhere: Sequence[int], output: Labels
-) -> tuple[Tensor, Labels]:
+class _Part(NamedTuple):
+    """A value of the plan: where it will stand, and its shape."""
+
+    slot: int
+    shape: Labels
+
+
+class _Plan:
+    """Records operations in the order in which they will run, leaving out those without effect."""
+
+    def __init__(self, shapes: Sequence[Labels]) -> None:
+        self.steps: list[Step] = []
+        self.parts = [_Part(i, s) for i, s in enumerate(shapes)]
+
+    def note(self, shape: Labels, name: str, *parts: _Part, attributes: Any = ()) -> _Part:
+        """Add an operation whose result has this shape."""
+        self.steps.append((name, tuple([p.slot for p in parts]), attributes))
+        self.parts.append(_Part(len(self.parts), shape))
+        return self.parts[-1]
+
+    def permute(self, x: _Part, dims: Labels) -> _Part:
+        """Add a permutation, unless it keeps the order."""
+        if dims == tuple(range(len(dims))):
+            return x
+        return self.note(tuple([x.shape[d] for d in dims]), "permute", x, attributes=(dims,))
+
+    def reshape(self, x: _Part, shape: Labels) -> _Part:
+        """Add a reshape, unless it keeps the shape."""
+        return x if shape == x.shape else self.note(shape, "reshape", x, attributes=(shape,))
+
+    def diagonal(self, x: _Part, i: int, j: int) -> _Part:
+        """Add a diagonal of dims i and j, which becomes the last dim."""
+        rest = tuple([n for d, n in enumerate(x.shape) if d not in (i, j)])
+        return self.note((*rest, x.shape[i]), "diagonal", x, attributes=(i, j, 0))
+
+    def without(self, x: _Part, dims: Labels, name: str, *more: Any) -> _Part:
+        """Add a sum or a squeeze over dims, which go."""
+        rest = tuple([n for d, n in enumerate(x.shape) if d not in dims])
+        return self.note(rest, name, x, attributes=(dims, *more))
+
+
+def _make(key: tuple[str, tuple[Labels, ...]]) -> list[Step]:
+    """Return the steps of an equation for operands of these shapes."""
+    equation, shapes = key
+    inputs, output = _parse(equation, tuple([len(s) for s in shapes]))
+    sizes = _sizes(inputs, shapes)
+    plan = _Plan(shapes)
+    terms = []
+    for i, (x, labels) in enumerate(zip(list(plan.parts), inputs, strict=True)):
+        others = {n for j, other in enumerate(inputs) if j != i for n in other}
+        terms.append(_term(plan, x, labels, others | set(output)))
+    while len(terms) > 1:
+        i, j = _cheapest([labels for _, labels in terms], output, sizes)
+        right, left = terms.pop(j), terms.pop(i)
+        needed = set(output).union(*(labels for _, labels in terms))
+        terms.append(_contract(plan, left, right, needed))
+    x = _aligned(plan, *terms[0], output)
+    shape = tuple([sizes[n] for n in output])
+    if x.shape != shape:
+        plan.note(shape, "expand", x, attributes=(shape,))
+    elif not plan.steps or x.slot != len(plan.parts) - 1:
+        plan.note(shape, "reshape", x, attributes=(shape,))  # the last value is the result
+    return plan.steps
+
+
+_PLANS = Memo(_make)
+Term = tuple[_Part, Labels]
+
+
+def _term(plan: _Plan, x: _Part, labels: Labels, needed: set[int]) -> Term:
     """Return an operand with repeated labels on their diagonal and lonely labels summed over."""
     names = list(labels)
     for n in sorted(set(names)):
         while names.count(n) > 1:
             i = names.index(n)
             j = names.index(n, i + 1)
-            x = b.diagonal(x, i, j, 0)
+            x = plan.diagonal(x, i, j)
             names = [m for k, m in enumerate(names) if k not in (i, j)] + [n]
-    return _summed(b, x, tuple(names), set(elsewhere) | set(output))
+    return _summed(plan, x, tuple(names), needed)
 
 
-def _summed(b: Operations, x: Tensor, labels: Labels, needed: set[int]) -> tuple[Tensor, Labels]:
+def _summed(plan: _Plan, x: _Part, labels: Labels, needed: set[int]) -> Term:
     gone = tuple([i for i, n in enumerate(labels) if n not in needed])
     if not gone:
         return x, labels
-    return b.sum(x, gone, False, None), tuple([n for n in labels if n in needed])
+    return plan.without(x, gone, "sum", False, None), tuple([n for n in labels if n in needed])
 
 
 def _cheapest(terms: list[Labels], output: Labels, sizes: dict[int, int]) -> tuple[int, int]:
@@ -237,15 +291,13 @@ def _cheapest(terms: list[Labels], output: Labels, sizes: dict[int, int]) -> tup
     return found
 
 
-def _contract(
-    b: Operations, left: tuple[Tensor, Labels], right: tuple[Tensor, Labels], needed: set[int]
-) -> tuple[Tensor, Labels]:
+def _contract(plan: _Plan, left: Term, right: Term, needed: set[int]) -> Term:
     """Return the product of two terms, summed over labels that nothing else needs."""
-    x, own = _squeezed(b, *left, right[1], right[0])
-    y, other = _squeezed(b, *right, left[1], left[0])
+    x, own = _squeezed(plan, *left, right[1], right[0])
+    y, other = _squeezed(plan, *right, left[1], left[0])
     # A label summed over here that only one side still has is summed before the product.
-    x, own = _summed(b, x, own, needed | set(other))
-    y, other = _summed(b, y, other, needed | set(own))
+    x, own = _summed(plan, x, own, needed | set(other))
+    y, other = _summed(plan, y, other, needed | set(own))
     batch = [n for n in own if n in other and n in needed]
     inner = [n for n in own if n in other and n not in needed]
     rows = [n for n in own if n not in other]
@@ -253,27 +305,27 @@ def _contract(
     out_labels = (*batch, *rows, *columns)
     if not inner:
         # Nothing is summed: an elementwise product of aligned views.
-        x = _aligned(b, x, own, out_labels)
-        return b.mul(x, _aligned(b, y, other, out_labels)), out_labels
+        x = _aligned(plan, x, own, out_labels)
+        y = _aligned(plan, y, other, out_labels)
+        shape = tuple([max(n, m) if n and m else 0 for n, m in zip(x.shape, y.shape, strict=True)])
+        return plan.note(shape, "mul", x, y), out_labels
     extent = {
         n: e for labels, t in ((own, x), (other, y)) for n, e in zip(labels, t.shape, strict=True)
     }
 
-    def flat(t: Tensor, labels: Labels, groups: tuple[list[int], ...]) -> Tensor:
+    def flat(t: _Part, labels: Labels, groups: tuple[list[int], ...]) -> _Part:
         order = [n for g in groups for n in g]
-        t = b.permute(t, tuple([labels.index(n) for n in order]))
-        return b.reshape(t, tuple([prod([extent[n] for n in g]) for g in groups]))
+        t = plan.permute(t, tuple([labels.index(n) for n in order]))
+        return plan.reshape(t, tuple([prod([extent[n] for n in g]) for g in groups]))
 
-    if batch:
-        out = b.matmul(flat(x, own, (batch, rows, inner)), flat(y, other, (batch, inner, columns)))
-    else:
-        out = b.matmul(flat(x, own, (rows, inner)), flat(y, other, (inner, columns)))
-    return b.reshape(out, tuple([extent[n] for n in out_labels])), out_labels
+    many = (batch,) if batch else ()
+    x = flat(x, own, (*many, rows, inner))
+    y = flat(y, other, (*many, inner, columns))
+    out = plan.note((*x.shape[:-1], y.shape[-1]), "matmul", x, y)
+    return plan.reshape(out, tuple([extent[n] for n in out_labels])), out_labels
 
 
-def _squeezed(
-    b: Operations, x: Tensor, labels: Labels, others: Labels, other: Tensor
-) -> tuple[Tensor, Labels]:
+def _squeezed(plan: _Plan, x: _Part, labels: Labels, others: Labels, other: _Part) -> Term:
     """Return x without the dims of extent 1 that broadcast against a longer one of the other."""
     wide = dict(zip(others, other.shape, strict=True))
     gone = tuple([
@@ -281,20 +333,13 @@ def _squeezed(
     ])  # fmt: skip
     if not gone:
         return x, labels
-    return b.squeeze(x, gone), tuple([n for i, n in enumerate(labels) if i not in gone])
+    return plan.without(x, gone, "squeeze"), tuple(
+        [n for i, n in enumerate(labels) if i not in gone]
+    )
 
 
-def _aligned(b: Operations, x: Tensor, labels: Labels, wanted: Labels) -> Tensor:
+def _aligned(plan: _Plan, x: _Part, labels: Labels, wanted: Labels) -> _Part:
     """Return x permuted to the order of `wanted`, with dims of extent 1 for missing labels."""
-    order = [n for n in wanted if n in labels]
-    x = b.permute(x, tuple([labels.index(n) for n in order]))
-    at = tuple([i for i, n in enumerate(wanted) if n not in labels])
-    return b.unsqueeze(x, at) if at else x
-
-
-def _finish(
-    b: Operations, x: Tensor, labels: Labels, output: Labels, sizes: dict[int, int]
-) -> Tensor:
-    x = _aligned(b, x, labels, output)
-    shape = tuple([sizes[n] for n in output])
-    return b.expand(x, shape) if x.shape != shape else x
+    x = plan.permute(x, tuple([labels.index(n) for n in wanted if n in labels]))
+    extents = iter(x.shape)
+    return plan.reshape(x, tuple([next(extents) if n in labels else 1 for n in wanted]))
