@@ -160,6 +160,12 @@ def test_binary_cross_entropies(fake: Any) -> None:
     close(weighted.list(), [0.0, 1500.0, 3 * math.log(2)])
 
 
+def test_binary_cross_entropy_with_infinite_logits(fake: Any) -> None:
+    x, t = fake.tensor([-INF, -INF, INF, INF]), fake.tensor([0.9, 0.0, 1.0, 0.5])
+    loss = fake.binary_cross_entropy_with_logits(x, t, None, None, "none")
+    assert loss.list() == [INF, 0.0, 0.0, INF]
+
+
 def test_kl_div_of_a_zero_target_is_zero(fake: Any) -> None:
     x, t = fake.tensor([[-1.0, -2.0]]), fake.tensor([[0.0, 1.0]])
     assert fake.kl_div(x, t, "batchmean", False).list() == 2.0

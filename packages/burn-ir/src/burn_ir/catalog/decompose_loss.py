@@ -75,11 +75,15 @@ def binary_cross_entropy_with_logits(
     pos_weight: Tensor | None,
     reduction: str,
 ) -> Tensor:
-    """Return (1 - t) x - (1 + (pos_weight - 1) t) log sigmoid(x)."""
-    log_p = ops.logsigmoid(x)
-    if pos_weight is not None:
-        log_p = ops.mul(ops.add(1, ops.mul(ops.sub(pos_weight, 1), target)), log_p)
-    loss = ops.sub(ops.mul(ops.sub(1, target), x), log_p)
+    """Return pos_weight t softplus(-x) + (1 - t) softplus(x).
+
+    A target of exactly 0 or 1 drops the other term, so that infinite logits give no NaN.
+    """
+    own = target if pos_weight is None else ops.mul(target, pos_weight)
+    loss = ops.add(
+        ops.mul_no_nan(own, ops.neg(ops.logsigmoid(x))),
+        ops.mul_no_nan(ops.sub(1, target), ops.neg(ops.logsigmoid(ops.neg(x)))),
+    )
     return _weighted(ops, loss, weight, reduction)
 
 
