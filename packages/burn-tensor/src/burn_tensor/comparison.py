@@ -319,7 +319,7 @@ class ComparisonMethods(Methods):
         """
         return bool(self.isclose(other, rtol, atol, equal_nan).all())
 
-    def equal(self, other: Tensor) -> bool:
+    def equal(self, other: Any) -> bool:
         """Return whether both have one shape and equal elements, as a Python bool.
 
         Example:

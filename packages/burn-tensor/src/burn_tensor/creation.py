@@ -19,18 +19,20 @@ from burn_std import ArgumentError, DType, DTypeError, ShapeError, dtypes as dt
 from burn_tensor.arguments import Number, as_int, flat, need_tensor
 
 if TYPE_CHECKING:
+    from burn_tensor.methods import Operations
     from burn_tensor.tensor import Tensor
 
 _NUMPY = {d: np.dtype(ml_dtypes.bfloat16 if d is dt.bfloat16 else d.name) for d in dt.PLAIN}
 _DTYPE = {n: d for d, n in _NUMPY.items()}
 
 
-def context_of(device: Device | str | None) -> Any:
+def context_of(device: Device | str | None) -> Operations:
     """Return the context of a device, its name, or the default device."""
     d = Device.default() if device is None else named_device(device)
-    context = d.context
+    context: Any = d.context
     context.resource.used = True
-    return context
+    out: Operations = context
+    return out
 
 
 # ---- from data ---------------------------------------------------------------------------------
@@ -173,13 +175,13 @@ def tensor(data: Any, dtype: DType | None = None, device: Device | str | None = 
         1
     """
     if isinstance(data, TensorBase):
-        plain: Any = data.b.make(data.v)
-        return plain.to(dtype=dtype, device=device)  # type: ignore[no-any-return]
+        plain: Tensor = data.b.make(data.v)
+        return plain.to(dtype=dtype, device=device)
     context = context_of(device)
     made = context.tensor_from_numpy(host_array("tensor", data, dtype, context), True)
     if dtype is not None and made.dtype is not dtype:
         made = made.to(dtype)
-    return made  # type: ignore[no-any-return]
+    return made
 
 
 def as_tensor(data: Any, dtype: DType | None = None, device: Device | str | None = None) -> Tensor:
@@ -196,8 +198,8 @@ def as_tensor(data: Any, dtype: DType | None = None, device: Device | str | None
         True
     """
     if isinstance(data, TensorBase):
-        same: Any = data
-        return same.to(dtype=dtype, device=device)  # type: ignore[no-any-return]
+        same: Tensor = data  # type: ignore[assignment] # every tensor is of the subclass
+        return same.to(dtype=dtype, device=device)
     return tensor(data, dtype, device)
 
 
@@ -230,9 +232,9 @@ def from_numpy(array: np.ndarray[Any, Any], device: Device | str | None = None) 
     known = array if array.dtype in _DTYPE else _native("from_numpy", array)
     # A subclass may carry more than elements; the base class is what backends know.
     if type(known) is not np.ndarray or known.base is not None or not known.flags.owndata:
-        return context_of(device).tensor_from_numpy(np.array(known, subok=False), False)  # type: ignore[no-any-return]
+        return context_of(device).tensor_from_numpy(np.array(known, subok=False), False)
     known.flags.writeable = False
-    return context_of(device).tensor_from_numpy(known, False)  # type: ignore[no-any-return]
+    return context_of(device).tensor_from_numpy(known, False)
 
 
 def from_dlpack(x: Any, *, device: Device | str | None = None, copy: bool | None = None) -> Tensor:
@@ -257,7 +259,7 @@ def from_dlpack(x: Any, *, device: Device | str | None = None, copy: bool | None
         ) from None
     if array.dtype not in _DTYPE:
         array = _native("from_dlpack", array)
-    return context_of(device).tensor_from_numpy(array, copy is not False)  # type: ignore[no-any-return]
+    return context_of(device).tensor_from_numpy(array, copy is not False)
 
 
 # ---- filled ------------------------------------------------------------------------------------
@@ -279,12 +281,10 @@ def full(
         tensor([7, 7])
     """
     b = context_of(device)
-    number = fill_value.item() if isinstance(fill_value, TensorBase) else plain_scalar(fill_value)
-    if number is None:
-        raise DTypeError("full", "fill_value must be a number", got=type(fill_value).__name__)
+    number = _number("full", "fill_value", fill_value)
     if dtype is None:
         dtype = _dtype_of(number, b)
-    return b.full(dtype, flat("full", "size", (size,)), number)  # type: ignore[no-any-return]
+    return b.full(dtype, flat("full", "size", (size,)), number)
 
 
 def _dtype_of(number: Number, b: Any) -> DType:
@@ -307,7 +307,7 @@ def zeros(*size: Any, dtype: DType | None = None, device: Device | str | None = 
         tensor([0., 0.])
     """
     b = context_of(device)
-    return b.full(dtype or b.default_float, flat("zeros", "size", size), 0)  # type: ignore[no-any-return]
+    return b.full(dtype or b.default_float, flat("zeros", "size", size), 0)
 
 
 def ones(*size: Any, dtype: DType | None = None, device: Device | str | None = None) -> Tensor:
@@ -323,7 +323,7 @@ def ones(*size: Any, dtype: DType | None = None, device: Device | str | None = N
         tensor([1., 1.])
     """
     b = context_of(device)
-    return b.full(dtype or b.default_float, flat("ones", "size", size), 1)  # type: ignore[no-any-return]
+    return b.full(dtype or b.default_float, flat("ones", "size", size), 1)
 
 
 def empty(*size: Any, dtype: DType | None = None, device: Device | str | None = None) -> Tensor:
@@ -341,7 +341,7 @@ def empty(*size: Any, dtype: DType | None = None, device: Device | str | None = 
     return zeros(*size, dtype=dtype, device=device)
 
 
-def _like(x: TensorBase, value: Number, dtype: DType | None, device: Device | str | None) -> Any:
+def _like(x: TensorBase, value: Any, dtype: DType | None, device: Device | str | None) -> Any:
     need_tensor("like", "the model", x)
     b = x.b if device is None else context_of(device)
     return b.full(dtype or x.dtype, x.shape, value)
@@ -349,7 +349,7 @@ def _like(x: TensorBase, value: Number, dtype: DType | None, device: Device | st
 
 def full_like(
     input: Tensor,
-    fill_value: Number,
+    fill_value: Number | Tensor,
     *,
     dtype: DType | None = None,
     device: Device | str | None = None,
@@ -406,8 +406,16 @@ def empty_like(
 # ---- counted -----------------------------------------------------------------------------------
 
 
+def as_scalar(value: Any) -> Number | None:
+    """Return a Python or numpy scalar or a tensor of one element as a number, else None."""
+    if isinstance(value, TensorBase):
+        value = value.b.to_numpy(value)
+        value = value.reshape(()) if value.size == 1 else value
+    return plain_scalar(value)
+
+
 def _number(op: str, name: str, value: Any) -> Number:
-    number = value.item() if isinstance(value, TensorBase) else plain_scalar(value)
+    number = as_scalar(value)
     if number is None:
         raise DTypeError(op, f"{name} must be a number", got=type(value).__name__)
     out: Number = number
@@ -451,7 +459,7 @@ def arange(
     count = -((a - e) // s) if whole else ceil((e - a) / s)
     if dtype is None:
         dtype = b.default_int if whole else b.default_float
-    return b.arange(dtype, int(count), a, s)  # type: ignore[no-any-return]
+    return b.arange(dtype, int(count), a, s)
 
 
 def linspace(
@@ -486,7 +494,7 @@ def linspace(
         values = np.floor(values).astype(np.int64)
         if n:
             values[0], values[-1] = int(a), int(e) if n > 1 else int(a)
-    return b.tensor_from_numpy(values.astype(_NUMPY[dtype]), False)  # type: ignore[no-any-return]
+    return b.tensor_from_numpy(values.astype(_NUMPY[dtype]), False)
 
 
 def logspace(
@@ -506,7 +514,7 @@ def logspace(
     """
     b = context_of(device)
     values = np.logspace(float(start), float(end), as_int("logspace", "steps", steps), base=base)
-    return b.tensor_from_numpy(values.astype(_NUMPY[dtype or b.default_float]), False)  # type: ignore[no-any-return]
+    return b.tensor_from_numpy(values.astype(_NUMPY[dtype or b.default_float]), False)
 
 
 def eye(
@@ -529,7 +537,7 @@ def eye(
     columns = n if m is None else m
     rows = b.unsqueeze(b.arange(dt.int64, as_int("eye", "n", n), 0, 1), (1,))
     same = b.eq(rows, b.arange(dt.int64, as_int("eye", "m", columns), 0, 1))
-    return b.cast(same, dtype or b.default_float)  # type: ignore[no-any-return]
+    return b.cast(same, dtype or b.default_float)
 
 
 def _triangle(

@@ -130,7 +130,10 @@ def window(shape: Shape, parts: Sequence[Any]) -> Window:
     """Return the window of a key of ints, slices as triples, None and `...`."""
     taken = sum(p is not None and p is not Ellipsis for p in parts)
     starts, stops, steps = [], [], []
-    drop, new, layout, at = [], [], [], 0
+    drop: list[int] = []
+    new: list[int] = []
+    layout: list[int] = []
+    at = 0
     whole = True
     for part in completed(shape, parts, taken):
         if part is None:

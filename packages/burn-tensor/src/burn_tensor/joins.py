@@ -216,7 +216,7 @@ def broadcast_shapes(*shapes: Any) -> tuple[int, ...]:
     return _joined("broadcast_shapes", *(as_ints("broadcast_shapes", "shapes", s) for s in shapes))
 
 
-def broadcast_tensors(*tensors: Tensor) -> tuple[Tensor, ...]:
+def broadcast_tensors(*tensors: Any) -> tuple[Tensor, ...]:
     """Return tensors expanded to one shape.
 
     Gradient: g summed over the repeated dims.

@@ -294,6 +294,9 @@ class LookupMethods(Methods):
 
         The size of the result depends on data, so the mask is read.
 
+        Args:
+            mask: which elements to keep.
+
         Gradient: g where mask, else zero.
 
         Example:
@@ -411,6 +414,7 @@ class LookupMethods(Methods):
 def value_like(x: TensorBase, value: Any) -> Tensor:
     """Return a value in x's dtype, as a tensor; lists and arrays are taken too."""
     b, dtype = x.b, x.dtype
+    out: Tensor
     if not isinstance(value, TensorBase):
         number = plain_scalar(value)
         if number is None:
@@ -420,8 +424,9 @@ def value_like(x: TensorBase, value: Any) -> Tensor:
         elif isinstance(number, float) and not dtype.is_float:
             value = b.scalar(number, float64)
         else:
-            return b.scalar(number, dtype)  # type: ignore[no-any-return]
-    out: Tensor = value if value.dtype is x.dtype else value.b.cast(value, x.dtype)  # type: ignore[assignment]
+            out = b.scalar(number, dtype)
+            return out
+    out = value if value.dtype is x.dtype else value.b.cast(value, x.dtype)
     return out
 
 

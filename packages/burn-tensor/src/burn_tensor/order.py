@@ -159,9 +159,9 @@ class OrderMethods(Methods):
         wanted = q if isinstance(q, TensorBase) else b.scalar(float(q), x.dtype)
         place = b.mul(b.reshape(wanted, (prod(wanted.shape),)), n - 1)
         if interpolation in ("lower", "higher", "nearest"):
-            place = {"lower": b.floor, "higher": b.ceil}.get(
-                interpolation, lambda p: b.round(p, 0)
-            )(place)
+            place = {"lower": b.floor(place), "higher": b.ceil(place)}.get(
+                interpolation, b.round(place, 0)
+            )
         low = b.floor(place)
         ordered = x.sort(-1).values
         below = ordered.index_select(-1, b.cast(low, int64))
@@ -222,7 +222,7 @@ class OrderMethods(Methods):
         size = as_int("bincount", "minlength", minlength)
         if size < 0:
             raise ArgumentError("bincount", "minlength is not negative", got=size)
-        if self.dtype.is_int and prod(self.shape):
+        if self.dtype.is_int and as_tensor(self).numel():
             low, high = (int(t) for t in as_tensor(self).aminmax())
             if low < 0:
                 raise ArgumentError("bincount", "values are not negative", got=low)

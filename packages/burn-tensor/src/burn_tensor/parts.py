@@ -250,7 +250,7 @@ class PartMethods(Methods):
             >>> burn.arange(5).tensor_split((1, 3))
             (tensor([0]), tensor([1, 2]), tensor([3, 4]))
         """
-        n = self.size(dim)
+        n = as_tensor(self).size(dim)
         if isinstance(indices_or_sections, (tuple, list)):
             cuts = [slice(None, i).indices(n)[1] for i in indices_or_sections]
         else:
@@ -370,6 +370,9 @@ class PartMethods(Methods):
     def tril(self, diagonal: int = 0) -> Tensor:
         """Return x with zeros above a diagonal of its last two dims.
 
+        Args:
+            diagonal: the last one that is kept; 0 is the main one, positive ones lie above.
+
         Gradient: g where x was kept.
 
         Example:
@@ -381,6 +384,9 @@ class PartMethods(Methods):
 
     def triu(self, diagonal: int = 0) -> Tensor:
         """Return x with zeros below a diagonal of its last two dims.
+
+        Args:
+            diagonal: the first one that is kept; 0 is the main one, positive ones lie above.
 
         Gradient: g where x was kept.
 

@@ -60,7 +60,7 @@ def randn(*size: Any, dtype: DType | None = None, device: Device | str | None = 
     """
     b = context_of(device)
     chosen = _float("randn", dtype, b)
-    return b.normal(chosen, flat("randn", "size", size), 0.0, 1.0, b.next_key())  # type: ignore[no-any-return]
+    return b.normal(chosen, flat("randn", "size", size), 0.0, 1.0, b.next_key())
 
 
 def _float(op: str, dtype: DType | None, b: Any) -> DType:
@@ -97,7 +97,7 @@ def uniform(
     chosen = _float("uniform", dtype, b)
     return b.uniform(
         chosen, flat("uniform", "size", (size,)), float(low), float(high), b.next_key()
-    )  # type: ignore[no-any-return]
+    )
 
 
 def normal(
@@ -130,7 +130,7 @@ def normal(
     if not tensors:
         if size is None:
             raise ArgumentError("normal", "needs a size", got="None")
-        if float(std) < 0:  # type: ignore[arg-type] # no tensor here
+        if float(std) < 0:
             raise ArgumentError("normal", "std is not negative", got=std)
         b = context_of(device)
         return b.normal(
@@ -139,7 +139,7 @@ def normal(
             float(mean),
             float(std),
             b.next_key(),
-        )  # type: ignore[no-any-return,arg-type]
+        )
     from burn_ir.rules.basic import broadcast_shapes
 
     b = tensors[0].b if device is None else context_of(device)
@@ -147,7 +147,7 @@ def normal(
     if size is not None:
         shape = flat("normal", "size", (size,))
     draw = b.normal(dtype or tensors[0].dtype, shape, 0.0, 1.0, b.next_key())
-    return b.add(b.mul(draw, std), mean)  # type: ignore[no-any-return]
+    return b.add(b.mul(draw, std), mean)
 
 
 def randint(
@@ -180,11 +180,16 @@ def randint(
     first, last = as_int("randint", "low", low), as_int("randint", "high", high)
     if first >= last:
         raise ArgumentError("randint", "low is below high", got=f"[{first}, {last})")
-    return b.randint(dtype or int64, flat("randint", "size", (size,)), first, last, b.next_key())  # type: ignore[no-any-return]
+    return b.randint(dtype or int64, flat("randint", "size", (size,)), first, last, b.next_key())
 
 
 def randperm(n: int, *, dtype: DType | None = None, device: Device | str | None = None) -> Tensor:
     """Return the integers below n in random order.
+
+    Args:
+        n: how many numbers.
+        dtype: an integer dtype; None means the default.
+        device: where; None means the default device.
 
     Example:
         >>> burn.randperm(4).sort().values
@@ -194,7 +199,7 @@ def randperm(n: int, *, dtype: DType | None = None, device: Device | str | None 
     count = as_int("randperm", "n", n)
     if count < 0:
         raise ArgumentError("randperm", "n is not negative", got=count)
-    return b.randperm(dtype or int64, count, b.next_key())  # type: ignore[no-any-return]
+    return b.randperm(dtype or int64, count, b.next_key())
 
 
 def bernoulli(input: Tensor, p: float | None = None) -> Tensor:
@@ -211,7 +216,7 @@ def bernoulli(input: Tensor, p: float | None = None) -> Tensor:
     need_tensor("bernoulli", "input", input)
     b = input.b
     chance = input if p is None else b.full(input.dtype, input.shape, float(p))
-    return b.bernoulli(chance, b.next_key())  # type: ignore[return-value]
+    return b.bernoulli(chance, b.next_key())
 
 
 def multinomial(input: Tensor, num_samples: int, replacement: bool = False) -> Tensor:
