@@ -23,10 +23,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import burn
 import numpy as np
-from burn import Device
-from burn import functional as F
+
+import burn
+from burn import Device, functional as F
 
 try:
     import torch
@@ -68,7 +68,9 @@ def arrays() -> dict[str, np.ndarray[Any, Any]]:
 def numpy_ops(a: dict[str, np.ndarray[Any, Any]]) -> dict[str, Callable[[], Any]]:
     """Return numpy's equivalents."""
     x, y, m, w, b, g = (a[k] for k in ("x", "y", "m", "w", "b", "g"))
-    cond, image, kernel, target, index = (a[k] for k in ("cond", "image", "kernel", "target", "index"))
+    cond, image, kernel, target, index = (
+        a[k] for k in ("cond", "image", "kernel", "target", "index")
+    )
 
     def softmax() -> Any:
         e = np.exp(m - m.max(axis=1, keepdims=True))
@@ -100,7 +102,9 @@ def numpy_ops(a: dict[str, np.ndarray[Any, Any]]) -> dict[str, Callable[[], Any]
     }  # fmt: skip
 
 
-def burn_ops(a: dict[str, np.ndarray[Any, Any]], device: Device, tracked: bool) -> dict[str, Callable[[], Any]]:
+def burn_ops(
+    a: dict[str, np.ndarray[Any, Any]], device: Device, tracked: bool
+) -> dict[str, Callable[[], Any]]:
     """Return our operations on a device."""
 
     def make(v: np.ndarray[Any, Any]) -> Any:
@@ -109,7 +113,9 @@ def burn_ops(a: dict[str, np.ndarray[Any, Any]], device: Device, tracked: bool) 
 
     t = {k: make(v) for k, v in a.items()}
     x, y, m, w, b, g = (t[k] for k in ("x", "y", "m", "w", "b", "g"))
-    cond, image, kernel, target, index = (t[k] for k in ("cond", "image", "kernel", "target", "index"))
+    cond, image, kernel, target, index = (
+        t[k] for k in ("cond", "image", "kernel", "target", "index")
+    )
     wt = make(np.ascontiguousarray(a["w"].T))
     return {
         "add": lambda: x + y, "mul scalar": lambda: x * 2.0, "matmul": lambda: m @ w,
@@ -133,7 +139,9 @@ def torch_ops(a: dict[str, np.ndarray[Any, Any]], tracked: bool) -> dict[str, Ca
 
     t = {k: make(v) for k, v in a.items()}
     x, y, m, w, b, g = (t[k] for k in ("x", "y", "m", "w", "b", "g"))
-    cond, image, kernel, target, index = (t[k] for k in ("cond", "image", "kernel", "target", "index"))
+    cond, image, kernel, target, index = (
+        t[k] for k in ("cond", "image", "kernel", "target", "index")
+    )
     wt = make(np.ascontiguousarray(a["w"].T))
     return {
         "add": lambda: x + y, "mul scalar": lambda: x * 2.0, "matmul": lambda: m @ w,
@@ -208,7 +216,11 @@ def main() -> int:
     if torch is not None:
         sets |= {"torch": torch_ops(a, False), "torch tracked": torch_ops(a, True)}
     rows: dict[str, dict[str, float]] = {}
-    print(f"{'operation':14}" + "".join(f"{k:>15}" for k in sets) + f"{'flex/numpy':>12}{'tracked':>9}")
+    print(
+        f"{'operation':14}"
+        + "".join(f"{k:>15}" for k in sets)
+        + f"{'flex/numpy':>12}{'tracked':>9}"
+    )
     for name in sets["numpy"]:
         rows[name] = {k: median_us(ops[name], calls, rounds) for k, ops in sets.items()}
         gc.collect()
@@ -228,12 +240,20 @@ def main() -> int:
     }  # fmt: skip
     missed = [f"{k}: {v:.2f} of numpy" for k, v in plain.items() if v > (8 if k in VIEWS else 6)]
     missed += [f"{k} tracked: {v:.2f} of numpy" for k, v in tracked.items() if v > 12]
-    missed += [k for k, mark in (("untracked mean", 4), ("tracked mean", 8), ("flush ratio", 2)) if result[k] > mark]
+    missed += [
+        k
+        for k, mark in (("untracked mean", 4), ("tracked mean", 8), ("flush ratio", 2))
+        if result[k] > mark
+    ]
     if torch is not None:
         result["recorded/torch"] = result["recorded add us"] / rows["add"]["torch"]
-        result["recorded tracked/torch tracked"] = result["recorded tracked add us"] / rows["add"]["torch tracked"]
+        result["recorded tracked/torch tracked"] = (
+            result["recorded tracked add us"] / rows["add"]["torch tracked"]
+        )
         missed += ["recorded add"] if result["recorded/torch"] > 0.55 else []
-        missed += ["recorded tracked add"] if result["recorded tracked/torch tracked"] > 0.45 else []
+        missed += (
+            ["recorded tracked add"] if result["recorded tracked/torch tracked"] > 0.45 else []
+        )
     for k, v in result.items():
         print(f"{k:32}{v:9.3f}")
     print("marks missed: " + ("; ".join(missed) or "none"))
@@ -242,7 +262,11 @@ def main() -> int:
             "python": platform.python_version(), "numpy": np.__version__, "machine": platform.machine(),
             "torch": None if torch is None else torch.__version__,
         }  # fmt: skip
-        args.json.write_text(json.dumps({"machine": machine, "us": rows, "summary": result, "missed": missed}, indent=2))
+        args.json.write_text(
+            json.dumps(
+                {"machine": machine, "us": rows, "summary": result, "missed": missed}, indent=2
+            )
+        )
     return 0
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+
 from burn.dataset import ArrayDataset, CsvDataset
 
 HERE = Path(__file__).parent

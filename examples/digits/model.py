@@ -8,7 +8,9 @@ from burn import Device, Tensor, nn
 class Digits(nn.Module):
     """Two convolutions, pooling, two linear layers: [N, 1, 8, 8] to scores [N, 10]."""
 
-    def __init__(self, width: int = 32, hidden: int = 128, dropout: float = 0.3, device: Device | None = None) -> None:
+    def __init__(
+        self, width: int = 32, hidden: int = 128, dropout: float = 0.3, device: Device | None = None
+    ) -> None:
         self.conv1 = nn.Conv2d(1, width, 3, padding=1, device=device)
         self.norm1 = nn.BatchNorm2d(width, device=device)
         self.conv2 = nn.Conv2d(width, 2 * width, 3, padding=1, device=device)

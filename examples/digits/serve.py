@@ -1,7 +1,7 @@
 """Serve the trained digits model from the saved files alone.
 
-    python examples/digits/serve.py ROW [ROW ...]   predictions for rows of the data
-    python examples/digits/serve.py --check         the test accuracy, recomputed
+python examples/digits/serve.py ROW [ROW ...]   predictions for rows of the data
+python examples/digits/serve.py --check         the test accuracy, recomputed
 """
 
 from __future__ import annotations
@@ -9,13 +9,14 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-import burn
 import numpy as np
+from data import HERE, load
+from model import Digits
+
+import burn
 from burn import Device, store
 from burn.core import ModuleConfig
 from burn.dataset import DataLoader
-from data import HERE, load
-from model import Digits
 
 
 def restore(folder: Path, device: Device) -> Digits:
@@ -46,7 +47,9 @@ def main() -> None:
         labels[is_test], labels[~is_test] = test.arrays[1], train.arrays[1]
         chances = model(burn.tensor(images[args.rows], device=device)).softmax(1)
         best = chances.max(1)
-        for row, digit, p in zip(args.rows, best.indices.tolist(), best.values.tolist(), strict=True):
+        for row, digit, p in zip(
+            args.rows, best.indices.tolist(), best.values.tolist(), strict=True
+        ):
             print(f"row {row}: digit {digit} ({100 * p:.1f} %), label {labels[row]}")
     if args.check:
         hits = sum(

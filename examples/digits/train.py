@@ -10,11 +10,12 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from data import HERE, load
+from model import Digits
+
 from burn import Device, nn, optim, store
 from burn.dataset import DataLoader
 from burn.train import Accuracy, Learner, SupervisedTraining, TrainingResult
-from data import HERE, load
-from model import Digits
 
 
 def plot(result: TrainingResult, path: Path) -> None:
@@ -27,7 +28,9 @@ def plot(result: TrainingResult, path: Path) -> None:
     figure, axes = plt.subplots(1, 2, figsize=(10, 4), layout="constrained")
     for axis, what, unit in zip(axes, ("loss", "accuracy"), ("", " (%)"), strict=True):
         for split in ("train", "valid"):
-            axis.plot(result.column("epoch"), result.column(f"{split} {what}"), marker="o", label=split)
+            axis.plot(
+                result.column("epoch"), result.column(f"{split} {what}"), marker="o", label=split
+            )
         axis.set(xlabel="epoch", ylabel=what + unit)
         axis.grid(alpha=0.3)
         axis.legend()
@@ -55,9 +58,15 @@ def main() -> None:
     model = Digits(device=device)
     learner = Learner(model, optim.AdamW(lr=args.lr), nn.CrossEntropyLoss())
     training = SupervisedTraining(
-        train_loader, test_loader, epochs=args.epochs, metrics=[Accuracy], directory=args.out / "checkpoints"
+        train_loader,
+        test_loader,
+        epochs=args.epochs,
+        metrics=[Accuracy],
+        directory=args.out / "checkpoints",
     )
-    print(f"device {device}, {model.num_params():,} parameters, {len(train)} training and {len(test)} test images")
+    print(
+        f"device {device}, {model.num_params():,} parameters, {len(train)} training and {len(test)} test images"
+    )
     result = training.run(learner, resume=args.resume)
     if result.interrupted:
         raise SystemExit("interrupted; go on with --resume")

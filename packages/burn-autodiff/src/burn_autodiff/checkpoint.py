@@ -23,7 +23,11 @@ LAZY = object()
 
 def recomputable(entry: Entry) -> bool:
     """Return whether the balanced strategy recomputes outputs of this operation."""
-    return entry.cost == "memory" and not entry.multi and entry.klass in ("map", "view", "reduce", "index")
+    return (
+        entry.cost == "memory"
+        and not entry.multi
+        and entry.klass in ("map", "view", "reduce", "index")
+    )
 
 
 class Recipe:
@@ -93,7 +97,15 @@ def _release(node: Node) -> Any:
     return value
 
 
-def balanced_node(call: Call, parents: tuple[Any, ...], payloads: tuple[Any, ...], output: Any, attrs: tuple[Any, ...], shapes: Any, dtype: Any) -> Node:
+def balanced_node(
+    call: Call,
+    parents: tuple[Any, ...],
+    payloads: tuple[Any, ...],
+    output: Any,
+    attrs: tuple[Any, ...],
+    shapes: Any,
+    dtype: Any,
+) -> Node:
     """Return the node of an operation under the balanced strategy."""
     node = make_node(call, parents, (), attrs, shapes)
     node.dtype = dtype
@@ -132,7 +144,9 @@ class _State:
 
     __slots__ = ("args", "fn", "kwargs", "outputs", "random")
 
-    def __init__(self, fn: Callable[..., Any], args: Any, kwargs: Any, random: Any, outputs: int) -> None:
+    def __init__(
+        self, fn: Callable[..., Any], args: Any, kwargs: Any, random: Any, outputs: int
+    ) -> None:
         self.fn = fn
         self.args = args
         self.kwargs = kwargs
@@ -140,7 +154,9 @@ class _State:
         self.outputs = outputs
 
 
-def run(scope: Callable[..., Any], fn: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+def run(
+    scope: Callable[..., Any], fn: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]
+) -> Any:
     """Run `fn` untracked and return its tensors with a node that runs it again.
 
     Args:
@@ -160,8 +176,12 @@ def run(scope: Callable[..., Any], fn: Callable[..., Any], args: Sequence[Any], 
     many = isinstance(out, (tuple, list))
     outs = list(out) if many else [out]
     if not all(isinstance(o, TensorBase) for o in outs):
-        raise AutodiffError("checkpoint", "the function must return tensors", got=[type(o).__name__ for o in outs])
-    call = Call("checkpoint", fn=lambda walk, node, g: _again(scope, walk, node, g), context=contexts[0])
+        raise AutodiffError(
+            "checkpoint", "the function must return tensors", got=[type(o).__name__ for o in outs]
+        )
+    call = Call(
+        "checkpoint", fn=lambda walk, node, g: _again(scope, walk, node, g), context=contexts[0]
+    )
     main = make_node(call, (), _State(fn, tuple(args), dict(kwargs), random, len(outs)))
     made = []
     for k, o in enumerate(outs):

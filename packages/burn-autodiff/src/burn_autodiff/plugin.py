@@ -28,7 +28,9 @@ class AutodiffDecorator:
             return inner
         rule = RULES.get(entry.name)
         load = {i.name: [*inner.load.get(i.name, []), _node_of(i)] for i in entry.inputs}
-        absent = {i.name: [*inner.else_load.get(i.name, []), f"{i.name}_n = None"] for i in entry.inputs}
+        absent = {
+            i.name: [*inner.else_load.get(i.name, []), f"{i.name}_n = None"] for i in entry.inputs
+        }
         untracked = " and ".join(_untracked(i) for i in entry.inputs)
         constants = dict(inner.constants)
         if rule is None:
@@ -62,7 +64,9 @@ class AutodiffDecorator:
                 remedy="Write x.detach().require_grad().",
             )  # fmt: skip
         if not x.dtype.is_float:
-            raise AutodiffError("require_grad", "only float tensors have gradients", got=x.dtype.name)
+            raise AutodiffError(
+                "require_grad", "only float tensors have gradients", got=x.dtype.name
+            )
         x = x.b.make(x.v)
         x.node = self.leaf_node()
         return x
@@ -82,7 +86,9 @@ class AutodiffDecorator:
         """Return the gradients of outputs; see `burn_autodiff.tape.backward`."""
         return tape.backward(outputs, cotangents, retain_graph, create_graph, wanted)
 
-    def checkpoint(self, scope: Any, fn: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+    def checkpoint(
+        self, scope: Any, fn: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]
+    ) -> Any:
         """Run a function whose inner values are recomputed in the backward."""
         return ckpt.run(scope, fn, args, kwargs)
 
@@ -131,7 +137,9 @@ def _tuple(parts: Sequence[str]) -> str:
     return f"({', '.join(parts)},)" if parts else "()"
 
 
-def _finish(entry: Entry, saves: tuple[tuple[bool, int], ...], untracked: str, balanced: bool) -> list[str]:
+def _finish(
+    entry: Entry, saves: tuple[tuple[bool, int], ...], untracked: str, balanced: bool
+) -> list[str]:
     parents = _tuple([f"{i.name}_n" for i in entry.inputs])
     shapes = _tuple([_shape(i) for i in entry.inputs])
     attrs = _tuple([a.name for a in entry.attrs])
@@ -157,7 +165,12 @@ def _finish(entry: Entry, saves: tuple[tuple[bool, int], ...], untracked: str, b
         ]
     if entry.name == "cast":
         untracked = f"{untracked} or r_.dtype not in FLOATS"
-    return [f"if {untracked}: t_.node = None", "else:", *(f"    {m}" for m in make), "    t_.node = node_"]
+    return [
+        f"if {untracked}: t_.node = None",
+        "else:",
+        *(f"    {m}" for m in make),
+        "    t_.node = node_",
+    ]
 
 
 def _shape(i: Any) -> str:

@@ -67,7 +67,17 @@ class Node:
         recipe: how to recompute the output, see `checkpoint`; None otherwise.
     """
 
-    __slots__ = ("__weakref__", "attrs", "call", "dtype", "parents", "recipe", "saved", "seq", "shapes")
+    __slots__ = (
+        "__weakref__",
+        "attrs",
+        "call",
+        "dtype",
+        "parents",
+        "recipe",
+        "saved",
+        "seq",
+        "shapes",
+    )
 
     call: Call
     seq: int
@@ -92,7 +102,9 @@ LEAF = Call("leaf")
 PICK = Call("pick")
 
 
-def make_node(call: Call, parents: Sequence[Any], saved: Any, attrs: tuple[Any, ...] = (), shapes: Any = ()) -> Node:
+def make_node(
+    call: Call, parents: Sequence[Any], saved: Any, attrs: tuple[Any, ...] = (), shapes: Any = ()
+) -> Node:
     """Return a node; generated functions write the same lines inline."""
     n = object.__new__(Node)
     n.call = call
@@ -147,7 +159,9 @@ class Gradients:
         if x.node is None:
             raise AutodiffError("grad", "only a tracked tensor has a gradient", got=x.b.device)
         if gradient.shape != x.shape:
-            raise ShapeError("grad", "a gradient has the tensor's shape", got=f"{gradient.shape} for {x.shape}")
+            raise ShapeError(
+                "grad", "a gradient has the tensor's shape", got=f"{gradient.shape} for {x.shape}"
+            )
         self._by_node[x.node] = gradient
 
     def __contains__(self, x: object) -> bool:
@@ -278,7 +292,9 @@ class _Walk:
             ops = context.resource.plain_context()
         if isinstance(g, dict):
             g = tuple(g.get(k) for k in range(max(len(entry.outputs), max(g) + 1)))
-        saved = [self.restore(node, s, get, ops) for s, get in zip(node.saved, call.saves, strict=True)]
+        saved = [
+            self.restore(node, s, get, ops) for s, get in zip(node.saved, call.saves, strict=True)
+        ]
         try:
             out = call.fn(RuleCall(ops, node, self.create), g, *saved)
         except BurnError as error:
@@ -305,7 +321,9 @@ class _Walk:
         parent = node if is_output else node.parents[position]
         if isinstance(payload, tuple):
             nodes = parent if isinstance(parent, list) else [None] * len(payload)
-            return [ops.make(p, n if self.create else None) for p, n in zip(payload, nodes, strict=True)]
+            return [
+                ops.make(p, n if self.create else None) for p, n in zip(payload, nodes, strict=True)
+            ]
         if node.recipe is not None:
             payload = node.recipe.value(node, payload, is_output, position)
         if self.create and is_output and node.call.entry is not None and node.call.entry.multi:
@@ -342,7 +360,9 @@ def backward(
         retain_graph or create_graph, create_graph, {w.node for w in wanted if w.node is not None}
     )
     if len(outputs) != len(cotangents):
-        raise ArgumentError("backward", "one cotangent per output", got=f"{len(cotangents)} for {len(outputs)}")
+        raise ArgumentError(
+            "backward", "one cotangent per output", got=f"{len(cotangents)} for {len(outputs)}"
+        )
     for y, g in zip(outputs, cotangents, strict=True):
         if y.node is None:
             raise AutodiffError(
@@ -358,7 +378,9 @@ def backward(
             plain = y.b.resource.plain_context()
             g = plain.full(y.dtype, y.shape, 1.0)
         elif g.shape != y.shape:
-            raise ShapeError("backward", "a cotangent has its output's shape", got=f"{g.shape} for {y.shape}")
+            raise ShapeError(
+                "backward", "a cotangent has its output's shape", got=f"{g.shape} for {y.shape}"
+            )
         elif g.dtype is not y.dtype:
             g = g.b.cast(g, y.dtype)
         if not create_graph and g.b.is_autodiff:

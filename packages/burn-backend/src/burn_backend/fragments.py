@@ -48,7 +48,7 @@ class Fragments:
         self.finish = list(finish)
 
 
-class Again(Exception):  # noqa: N818 - a signal, not an error
+class Again(Exception):
     """Raised by a kernel look-up: the call must go through promotion first."""
 
 

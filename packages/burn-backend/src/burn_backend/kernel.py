@@ -18,7 +18,9 @@ class Kernel:
 
     __slots__ = ("checked", "make", "quiet")
 
-    def __init__(self, make: Callable[[Any], Callable[..., Any]], checked: bool = False, quiet: bool = False) -> None:
+    def __init__(
+        self, make: Callable[[Any], Callable[..., Any]], checked: bool = False, quiet: bool = False
+    ) -> None:
         self.make = make
         self.checked = checked
         self.quiet = quiet

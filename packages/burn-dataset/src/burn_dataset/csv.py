@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+
 from burn_dataset.dataset import check_index
 from burn_std import ArgumentError, StoreError
 
@@ -38,7 +39,14 @@ class CsvDataset:
         (['x', 'y'], [3.0, 4.0])
     """
 
-    def __init__(self, path: str | os.PathLike[str], *, header: bool = False, dtype: Any = np.float32, delimiter: str = ",") -> None:
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        header: bool = False,
+        dtype: Any = np.float32,
+        delimiter: str = ",",
+    ) -> None:
         file = Path(path)
         opened: Any = gzip.open if file.suffix == ".gz" else open
         self.columns: list[str] | None = None
@@ -52,21 +60,31 @@ class CsvDataset:
                     if not row:
                         continue
                     if rows and len(row) != len(rows[0]):
-                        raise StoreError("CsvDataset", f"every row has {len(rows[0])} fields", got=f"{len(row)} in line {reader.line_num} of {file.name}")
+                        raise StoreError(
+                            "CsvDataset",
+                            f"every row has {len(rows[0])} fields",
+                            got=f"{len(row)} in line {reader.line_num} of {file.name}",
+                        )
                     rows.append(row)
         except (OSError, EOFError, UnicodeDecodeError) as cause:
-            raise StoreError("CsvDataset", "the file cannot be read", got=f"{file}: {cause}") from cause
+            raise StoreError(
+                "CsvDataset", "the file cannot be read", got=f"{file}: {cause}"
+            ) from cause
         try:
             self.values: np.ndarray[Any, Any] = np.array(rows, dtype=np.float64).astype(dtype)
         except ValueError:
-            raise StoreError("CsvDataset", "every field is a number", got=_first_bad(rows, file.name)) from None
+            raise StoreError(
+                "CsvDataset", "every field is a number", got=_first_bad(rows, file.name)
+            ) from None
         if not rows:
             self.values = np.zeros((0, len(self.columns or ())), dtype)
 
     def column(self, name: str) -> np.ndarray[Any, Any]:
         """Return a column by its name."""
         if self.columns is None or name not in self.columns:
-            raise ArgumentError("CsvDataset.column", "no such column", got=name, remedy=f"There are {self.columns}.")
+            raise ArgumentError(
+                "CsvDataset.column", "no such column", got=name, remedy=f"There are {self.columns}."
+            )
         return self.values[:, self.columns.index(name)]
 
     def __len__(self) -> int:

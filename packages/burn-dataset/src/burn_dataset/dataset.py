@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Generic, Protocol, TypeVar, cast, runtime_checkable
 
 import numpy as np
+
 from burn_std import ArgumentError, IndexRangeError
 
 T = TypeVar("T")
@@ -64,7 +65,9 @@ class ArrayDataset:
 
     def __init__(self, *arrays: np.ndarray[Any, Any]) -> None:
         if not arrays or len({len(a) for a in arrays}) != 1:
-            raise ArgumentError("ArrayDataset", "needs arrays of one length", got=[len(a) for a in arrays])
+            raise ArgumentError(
+                "ArrayDataset", "needs arrays of one length", got=[len(a) for a in arrays]
+            )
         self.arrays = arrays
 
     def __len__(self) -> int:
@@ -142,7 +145,11 @@ class PartialDataset(SelectDataset[T]):
 
     def __init__(self, source: Dataset[T], start: int, end: int) -> None:
         if not 0 <= start <= end <= len(source):
-            raise ArgumentError("PartialDataset", "0 <= start <= end <= length", got=f"{start}, {end} of {len(source)}")
+            raise ArgumentError(
+                "PartialDataset",
+                "0 <= start <= end <= length",
+                got=f"{start}, {end} of {len(source)}",
+            )
         super().__init__(source, range(start, end))
 
 
@@ -183,7 +190,9 @@ def split(source: Dataset[T], fractions: Sequence[float], seed: int) -> list[Sel
         [8, 2]
     """
     if not fractions or min(fractions) <= 0 or sum(fractions) > 1 + 1e-9:
-        raise ArgumentError("split", "fractions are positive and add up to at most 1", got=fractions)
+        raise ArgumentError(
+            "split", "fractions are positive and add up to at most 1", got=fractions
+        )
     order = permutation(len(source), seed, 0).tolist()
     ends = [0] + [round(float(e) * len(source)) for e in np.cumsum(fractions)]
     return [SelectDataset(source, order[a:b]) for a, b in zip(ends, ends[1:], strict=False)]

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
+
 from burn_dataset.dataset import Dataset, as_batch, permutation
 from burn_dispatch import Device
 from burn_std import ArgumentError, DTypeError
@@ -35,7 +36,12 @@ def collate(items: Sequence[Any]) -> Any:
         return {k: collate([i[k] for i in items]) for k in first}
     if isinstance(first, str):
         return list(items)
-    raise DTypeError("collate", "items are numbers, arrays, strings, or tuples and dicts of them", got=type(first).__name__, remedy="Pass collate=.")
+    raise DTypeError(
+        "collate",
+        "items are numbers, arrays, strings, or tuples and dicts of them",
+        got=type(first).__name__,
+        remedy="Pass collate=.",
+    )
 
 
 def to_tensors(batch: Any, device: Device | None) -> Any:

@@ -90,7 +90,11 @@ class Context:
         found = self.variants.get(scope)
         if found is None:
             made = Context(
-                self.resource, None if scope.no_grad else self.decorator, self.checkpointing, self, scope
+                self.resource,
+                None if scope.no_grad else self.decorator,
+                self.checkpointing,
+                self,
+                scope,
             )
             made.device = self.device
             found = self.variants.setdefault(scope, made)
@@ -157,12 +161,14 @@ class Context:
 
     def at_once(self, name: str, *attrs: Any) -> TensorBase:
         """Return the result of a creating operation, run at once even behind a recorder: state
-        made in the first step of a loop must not make that step another program."""
+        made in the first step of a loop must not make that step another program.
+        """
         return self.make(self.resource.backend.execute(CATALOG[name], (), attrs))
 
     def scalar_payload(self, key: Any, value: Any) -> Any:
         """Return the payload of a Python scalar that meets a tensor of payload dtype `key`;
-        None when promotion must decide."""
+        None when promotion must decide.
+        """
         kind = value.__class__
         try:
             found = self.resource.scalars.get((key, value, kind))

@@ -87,7 +87,9 @@ class Device:
 
     __slots__ = ("_autodiff", "_checkpointing", "_context", "_resource", "_token")
 
-    def __init__(self, resource: Resource, autodiff: bool = False, checkpointing: bool = False) -> None:
+    def __init__(
+        self, resource: Resource, autodiff: bool = False, checkpointing: bool = False
+    ) -> None:
         self._resource = resource
         self._autodiff = autodiff
         self._checkpointing = checkpointing
@@ -99,7 +101,8 @@ class Device:
     @staticmethod
     def default() -> Device:
         """Return the default device: of the enclosing `with device:`, else `BURN_DEVICE`, else
-        the first usable of cuda, opencl (GPU), cpu, opencl, flex."""
+        the first usable of cuda, opencl (GPU), cpu, opencl, flex.
+        """
         return _block.get() or _default_device()
 
     @staticmethod
@@ -215,7 +218,10 @@ class Device:
 
     def settings(self) -> dict[str, DType]:
         """Return the default dtypes."""
-        return {"default_float": self._resource.default_float, "default_int": self._resource.default_int}
+        return {
+            "default_float": self._resource.default_float,
+            "default_int": self._resource.default_int,
+        }
 
     def configure(self, config: Any) -> Device:
         """Set the default dtypes, once, before the first tensor.
@@ -300,7 +306,9 @@ class DeviceConfig:
 
     __slots__ = ("default_float", "default_int")
 
-    def __init__(self, default_float: DType | None = None, default_int: DType | None = None) -> None:
+    def __init__(
+        self, default_float: DType | None = None, default_int: DType | None = None
+    ) -> None:
         self.default_float = default_float
         self.default_int = default_int
         if default_float is not None and not default_float.is_float:
@@ -417,7 +425,9 @@ def _choose_default() -> Device:
             continue
         _note(f"{name}: chosen")
         return Device(resource(name, 0))
-    raise DeviceError("Device.default", "no backend is installed", remedy="Install burn-flex of this project.")
+    raise DeviceError(
+        "Device.default", "no backend is installed", remedy="Install burn-flex of this project."
+    )
 
 
 def _note(line: str) -> None:

@@ -44,7 +44,7 @@ def generate(context: Context, entry: Entry) -> Callable[..., Any]:
     source = "\n".join(_frame(entry, fragments, other))
     filename = f"<burn {context.name}.{entry.name} #{next(_serial)}>"
     linecache.cache[filename] = (len(source), None, source.splitlines(True), filename)
-    exec(compile(source, filename, "exec"), constants)  # noqa: S102 - source made just above
+    exec(compile(source, filename, "exec"), constants)
     function: Callable[..., Any] = constants[_safe(entry.name)]
     return function
 
@@ -95,7 +95,9 @@ def _reference(entry: Entry) -> str | None:
     return None
 
 
-def _load(name: str, i: Any, f: Fragments, again: str, first: bool, reference: str | None, other: str) -> list[str]:
+def _load(
+    name: str, i: Any, f: Fragments, again: str, first: bool, reference: str | None, other: str
+) -> list[str]:
     more = f.load.get(name, [])
     absent = f.else_load.get(name, [])
     v = f"{name}_v"
@@ -111,7 +113,11 @@ def _load(name: str, i: Any, f: Fragments, again: str, first: bool, reference: s
     take = [f"{v} = {name}.v", *more]
     if i.optional:
         out = [f"if {name} is None:", f"    {v} = None", *(f"    {a}" for a in absent), "else:"]
-        out += ["    try:", f"        if {other.replace('{}', name)}: {again}", *(f"        {t}" for t in take)]
+        out += [
+            "    try:",
+            f"        if {other.replace('{}', name)}: {again}",
+            *(f"        {t}" for t in take),
+        ]
         return [*out, f"    except AttributeError: {again}"]
     out = ["try:"]
     if not first:

@@ -66,7 +66,7 @@ def scoped() -> bool:
 def scope(
     *,
     no_grad: bool | None = None,
-    autocast: DType | None | bool = False,
+    autocast: DType | bool | None = False,
     recompute: bool | None = None,
     checkpoint: bool = False,
 ) -> Iterator[None]:

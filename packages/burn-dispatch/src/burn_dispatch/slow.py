@@ -25,7 +25,11 @@ def plain_scalar(value: Any) -> bool | int | float | None:
     if isinstance(value, _PY):
         return value
     item = getattr(value, "item", None)
-    if item is not None and getattr(value, "shape", None) == () and not isinstance(value, TensorBase):
+    if (
+        item is not None
+        and getattr(value, "shape", None) == ()
+        and not isinstance(value, TensorBase)
+    ):
         found = item()
         if isinstance(found, _PY):
             return found
@@ -199,13 +203,17 @@ def _spec(x: Any) -> Any:
     return tuple(_spec(t) for t in x) if isinstance(x, (list, tuple)) else x
 
 
-def _refusal(entry: Entry, ctx: Context, inputs: list[Any], attrs: tuple[Any, ...]) -> BaseException:
+def _refusal(
+    entry: Entry, ctx: Context, inputs: list[Any], attrs: tuple[Any, ...]
+) -> BaseException:
     shaped = [a for a, d in zip(attrs, entry.attrs, strict=True) if d.kind != "scalar"]
     try:
         entry.infer(*(_spec(x) for x in inputs), *shaped)
     except BurnError as error:
         return error.with_traceback(None)
-    return ExecutionError(entry.name, "the call was refused although its rule accepts it", got=inputs)
+    return ExecutionError(
+        entry.name, "the call was refused although its rule accepts it", got=inputs
+    )
 
 
 def explainer(owner: Context, entry: Entry) -> Callable[..., BaseException]:
@@ -229,7 +237,9 @@ def explainer(owner: Context, entry: Entry) -> Callable[..., BaseException]:
             return error.with_traceback(None)
         except Exception as error:
             cause = error
-        error = ExecutionError(entry.name, "the kernel failed", got=f"{type(cause).__name__}: {cause}")
+        error = ExecutionError(
+            entry.name, "the kernel failed", got=f"{type(cause).__name__}: {cause}"
+        )
         error.__cause__ = cause
         return error
 

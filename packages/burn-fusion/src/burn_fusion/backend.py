@@ -81,7 +81,11 @@ class FusionBackend(Backend):
     def execute(self, entry: Entry, inputs: Sequence[Any], attrs: Sequence[Any]) -> Any:
         buffer = self.recorder.buffer
         payloads = [
-            None if i is None else [buffer(v) for v in i] if isinstance(i, (list, tuple)) else buffer(i)
+            None
+            if i is None
+            else [buffer(v) for v in i]
+            if isinstance(i, (list, tuple))
+            else buffer(i)
             for i in inputs
         ]
         out = self.inner.execute(entry, payloads, attrs)
@@ -146,12 +150,17 @@ class FusionBackend(Backend):
                 constants["TUPLE"] = tuple
                 code.append(f"TUPLE([e_.slot if e_.seg is seg_ else EXT(seg_, e_) for e_ in {v}])")
             elif i.optional:
-                code.append(f"(None if {v} is None else {v}.slot if {v}.seg is seg_ else EXT(seg_, {v}))")
+                code.append(
+                    f"(None if {v} is None else {v}.slot if {v}.seg is seg_ else EXT(seg_, {v}))"
+                )
             else:
                 code.append(f"{v}.slot if {v}.seg is seg_ else EXT(seg_, {v})")
         code += [a.name for a in entry.attrs if a.kind == "static"]
         runtime = [a.name for a in entry.attrs if a.kind != "static"]
-        classed = any(a.kind == "extent" for a in entry.attrs) or entry.klass in ("opaque", "contract")
+        classed = any(a.kind == "extent" for a in entry.attrs) or entry.klass in (
+            "opaque",
+            "contract",
+        )
         if classed:
             constants["CLASSES"] = recorder.classes
         if entry.multi:
@@ -161,7 +170,9 @@ class FusionBackend(Backend):
                 code.append("CLASSES[sh_]")
             body.append(f"c_ = ({', '.join(code)},)")
             # A new segment may be open now if an external's own segment had to run.
-            body.append("r_ = NEWV(VALUE); r_.shape = sh_; r_.dtype = od_; r_.seg = seg_; r_.op = c_; r_.slot = k_")
+            body.append(
+                "r_ = NEWV(VALUE); r_.shape = sh_; r_.dtype = od_; r_.seg = seg_; r_.op = c_; r_.slot = k_"
+            )
             if runtime:
                 body.append(f"seg_.rt[k_] = ({', '.join(runtime)},)")
             body.append("vals_.append(r_)")
@@ -205,6 +216,7 @@ class FusionBackend(Backend):
 
     def _dynamic(self, entry: Entry) -> Fragments:
         """Return fragments of an operation whose size depends on data: it flushes and runs."""
+
         def run(*args: Any) -> Any:
             n = len(entry.inputs)
             return self.execute(entry, args[:n], args[n:])

@@ -96,7 +96,14 @@ class Plan:
 
     __slots__ = ("donate", "live", "run", "runs", "source", "steps")
 
-    def __init__(self, vals: list[Value], ext: list[Value], live: tuple[int, ...], donate: frozenset[int], inner: Backend) -> None:
+    def __init__(
+        self,
+        vals: list[Value],
+        ext: list[Value],
+        live: tuple[int, ...],
+        donate: frozenset[int],
+        inner: Backend,
+    ) -> None:
         self.live = live
         self.donate = donate
         self.steps = decode([v.op for v in vals])
@@ -105,8 +112,10 @@ class Plan:
         self.runs = 0
         filename = f"<burn plan of {len(self.steps)} operations at {id(self):x}>"
         linecache.cache[filename] = (len(self.source), None, self.source.splitlines(True), filename)
-        exec(compile(self.source, filename, "exec"), constants)  # noqa: S102 - made just above
-        self.run: Callable[[list[Any], dict[int, tuple[Any, ...]]], tuple[Any, ...]] = constants["plan"]
+        exec(compile(self.source, filename, "exec"), constants)
+        self.run: Callable[[list[Any], dict[int, tuple[Any, ...]]], tuple[Any, ...]] = constants[
+            "plan"
+        ]
 
 
 def _name(slot: int | None) -> str:
@@ -117,7 +126,10 @@ def _name(slot: int | None) -> str:
 
 def can_fail(entry: Entry) -> bool:
     """Return whether the operation may refuse its data at run time."""
-    return entry.klass not in ("map", "view", "reduce", "contract", "random") and "step" not in entry.name
+    return (
+        entry.klass not in ("map", "view", "reduce", "contract", "random")
+        and "step" not in entry.name
+    )
 
 
 def is_into(kernel: Any) -> bool:
@@ -164,7 +176,9 @@ class _Donor:
         return None
 
 
-def _source(plan: Plan, vals: list[Value], ext: list[Value], inner: Backend) -> tuple[str, dict[str, Any]]:
+def _source(
+    plan: Plan, vals: list[Value], ext: list[Value], inner: Backend
+) -> tuple[str, dict[str, Any]]:
     constants: dict[str, Any] = {"READY": inner.ready, "WRAP": inner.wrap}
     donor = _Donor(plan, vals, ext)
     live = set(plan.live)
@@ -173,7 +187,10 @@ def _source(plan: Plan, vals: list[Value], ext: list[Value], inner: Backend) -> 
         lines.append(f"    {', '.join(f'e{k}' for k in range(len(ext)))}, = E")
     for k, step in enumerate(plan.steps):
         constants[f"k{k}"] = step.kernel
-        args = [f"[{', '.join(map(_name, i))}]" if isinstance(i, tuple) else _name(i) for i in step.inputs]
+        args = [
+            f"[{', '.join(map(_name, i))}]" if isinstance(i, tuple) else _name(i)
+            for i in step.inputs
+        ]
         for j, a in enumerate(step.static):
             constants[f"a{k}_{j}"] = a
             args.append(f"a{k}_{j}")
@@ -193,7 +210,11 @@ def _source(plan: Plan, vals: list[Value], ext: list[Value], inner: Backend) -> 
                     o = outs[j]
                     lines.append(f"    if {o}.__class__ is not READY: {o} = WRAP({o})")
         dead = [s for s in dict.fromkeys(step.reads()) if donor.last[s] == k and s not in live]
-        dead += [s for s in range(step.slot, step.slot + step.outputs) if s not in donor.last and s not in live]
+        dead += [
+            s
+            for s in range(step.slot, step.slot + step.outputs)
+            if s not in donor.last and s not in live
+        ]
         if dead:
             lines.append(f"    del {', '.join(map(_name, dead))}")
     lines.append(f"    return ({''.join(_name(s) + ', ' for s in plan.live)})")

@@ -56,7 +56,8 @@ class Recorder:
 
     def content_cut(self, vals: list[Value]) -> bool:
         """Return whether to cut here: a test of the last operations, so that a loop is cut at
-        the same places of its body whatever its length."""
+        the same places of its body whatever its length.
+        """
         return hash(tuple([v.op[0] for v in vals[-16:]])) & 3 == 0
 
     def external(self, seg: Segment, value: Value) -> int:
@@ -178,9 +179,12 @@ class Recorder:
         self.plans[key] = plan
         return plan
 
-    def _failed(self, seg: Segment, live: tuple[int, ...], donate: frozenset[int], cause: Exception) -> None:
+    def _failed(
+        self, seg: Segment, live: tuple[int, ...], donate: frozenset[int], cause: Exception
+    ) -> None:
         """Run again one by one: what does not depend on the failed operation gets its value, the
-        rest is poisoned, and rebound objects get their old value back. Raises the error."""
+        rest is poisoned, and rebound objects get their old value back. Raises the error.
+        """
         vals = seg.vals
         bufs: dict[int, Any] = {-1 - k: v.buf for k, v in enumerate(seg.ext)}
         error: BurnError | None = None
@@ -214,7 +218,9 @@ class Recorder:
                 bufs.update(dict.fromkeys(outs, broken))
                 continue
             try:
-                bind_kernels([step], self.inner, lambda s: (vals[s] if s >= 0 else ext[-1 - s]).dtype)
+                bind_kernels(
+                    [step], self.inner, lambda s: (vals[s] if s >= 0 else ext[-1 - s]).dtype
+                )
                 args = [
                     None if i is None else [bufs[s] for s in i] if isinstance(i, tuple) else bufs[i]
                     for i in step.inputs
@@ -237,14 +243,17 @@ class Recorder:
 def _typed(op: str, cause: Exception) -> BurnError:
     if isinstance(cause, BurnError):
         return cause.with_traceback(None)
-    error = ExecutionError(op, "failed when the recorded operations ran", got=f"{type(cause).__name__}: {cause}")
+    error = ExecutionError(
+        op, "failed when the recorded operations ran", got=f"{type(cause).__name__}: {cause}"
+    )
     error.__cause__ = cause
     return error
 
 
 class _Shield:
     """Holds back Ctrl-C while a sealed segment runs, so that it is finished before the
-    interrupt is raised; only the main thread gets signals."""
+    interrupt is raised; only the main thread gets signals.
+    """
 
     __slots__ = ("caught", "old")
 

@@ -90,7 +90,8 @@ class Local(threading.local):
 
 def _calibrate() -> int | None:
     """Return the reference count of a value that only its list holds; None when this
-    interpreter's counts cannot be trusted, and then everything counts as live."""
+    interpreter's counts cannot be trusted, and then everything counts as live.
+    """
     vals = [object.__new__(Value), object.__new__(Value)]
     kept = vals[1]
     counts = list(map(getrefcount, vals))

@@ -5,8 +5,8 @@ from burn_optim.optimizer import Optimizer as Optimizer
 from burn_optim.sgd import SGD as SGD
 
 __all__ = [
+    "SGD",
     "Adam",
     "AdamW",
     "Optimizer",
-    "SGD",
 ]

@@ -52,7 +52,16 @@ class Adam(Optimizer):
         """Return two averages, and the maximum for amsgrad."""
         return self.slots if self.amsgrad else self.slots[:2]
 
-    def update(self, ctx: Any, lr: float, params: list[Tensor], grads: list[Tensor], state: list[list[Tensor]], step: Tensor, skip: Tensor | None) -> list[Tensor]:
+    def update(
+        self,
+        ctx: Any,
+        lr: float,
+        params: list[Tensor],
+        grads: list[Tensor],
+        state: list[list[Tensor]],
+        step: Tensor,
+        skip: Tensor | None,
+    ) -> list[Tensor]:
         """Return the new values; one operation."""
         out: list[Tensor] = ctx.adam_step(
             params, grads, state[0], state[1], state[2] if self.amsgrad else [], step, skip,

@@ -38,7 +38,16 @@ class Optimizer:
         # Found by identity; weak keys would compare parameters by ==, which is elementwise.
         self._state: dict[Parameter, dict[str, Tensor]] = {}
 
-    def update(self, ctx: Any, lr: float, params: list[Tensor], grads: list[Tensor], state: list[list[Tensor]], step: Tensor, skip: Tensor | None) -> list[Tensor]:
+    def update(
+        self,
+        ctx: Any,
+        lr: float,
+        params: list[Tensor],
+        grads: list[Tensor],
+        state: list[list[Tensor]],
+        step: Tensor,
+        skip: Tensor | None,
+    ) -> list[Tensor]:
         """Return new params, new state lists one after the other, and the new step; one operation."""
         raise NotImplementedError
 
@@ -46,7 +55,15 @@ class Optimizer:
         """Return the names of the state tensors that the settings need."""
         return self.slots
 
-    def step(self, model: Module, grads: Any, lr: float | None = None, *, keep: bool = False, skip: Tensor | None = None) -> None:
+    def step(
+        self,
+        model: Module,
+        grads: Any,
+        lr: float | None = None,
+        *,
+        keep: bool = False,
+        skip: Tensor | None = None,
+    ) -> None:
         """Update the parameters of a model; one recorded operation per dtype, no host read.
 
         Args:
@@ -64,7 +81,9 @@ class Optimizer:
         for backend in backends:
             backend.flush()
 
-    def _step(self, model: Module, grads: Any, lr: float, keep: bool, skip: Tensor | None) -> list[Any]:
+    def _step(
+        self, model: Module, grads: Any, lr: float, keep: bool, skip: Tensor | None
+    ) -> list[Any]:
         groups: dict[Any, list[Parameter]] = {}
         gradients: dict[Parameter, Tensor] = {}
         counts: dict[int, Tensor] = {}
@@ -89,9 +108,12 @@ class Optimizer:
 
     def _begin(self, p: Parameter, counts: dict[int, Tensor]) -> dict[str, Tensor]:
         """Return the state of a parameter at its first step; those that start together share
-        one step count, so that one operation updates them all."""
+        one step count, so that one operation updates them all.
+        """
         ctx = p.b.resource.plain_context()
-        state: dict[str, Tensor] = {k: ctx.at_once("full", p.dtype, p.shape, 0) for k in self.active_slots()}
+        state: dict[str, Tensor] = {
+            k: ctx.at_once("full", p.dtype, p.shape, 0) for k in self.active_slots()
+        }
         step = counts.get(id(ctx))
         if step is None:
             step = counts[id(ctx)] = ctx.at_once("full", int64, (), 0)
@@ -99,7 +121,9 @@ class Optimizer:
         self._state[p] = state
         return state
 
-    def _update_group(self, ctx: Any, params: list[Parameter], grads: list[Tensor], lr: float, skip: Tensor | None) -> None:
+    def _update_group(
+        self, ctx: Any, params: list[Parameter], grads: list[Tensor], lr: float, skip: Tensor | None
+    ) -> None:
         states = [self._state[p] for p in params]
         names = self.active_slots()
         columns = [[s[name] for s in states] for name in names]
@@ -148,14 +172,27 @@ class Optimizer:
         for path, p in model.named_parameters():
             found = {n: left.pop(f"{path}.{n}") for n in names if f"{path}.{n}" in left}
             if found and len(found) != len(names):
-                raise StoreError(type(self).__name__, f"the state of {path} is incomplete", got=sorted(found))
+                raise StoreError(
+                    type(self).__name__, f"the state of {path} is incomplete", got=sorted(found)
+                )
             for n, t in found.items():
                 if n != "step" and t.shape != p.shape:
-                    raise ShapeError(type(self).__name__, f"the state of {path} has the parameter's shape", got=t.shape)
+                    raise ShapeError(
+                        type(self).__name__,
+                        f"the state of {path} has the parameter's shape",
+                        got=t.shape,
+                    )
             if found:
-                made[p] = {n: to_device(t.detach(), p.b.device.without_autodiff()) for n, t in found.items()}
+                made[p] = {
+                    n: to_device(t.detach(), p.b.device.without_autodiff())
+                    for n, t in found.items()
+                }
         if left:
-            raise StoreError(type(self).__name__, "the state has names that this model lacks", got=sorted(left)[:5])
+            raise StoreError(
+                type(self).__name__,
+                "the state has names that this model lacks",
+                got=sorted(left)[:5],
+            )
         shared: dict[int, Tensor] = {}
         for p, s in made.items():
             # Equal counts are one tensor again, so one operation updates them all.

@@ -38,7 +38,9 @@ class SGD(Optimizer):
     ) -> None:  # fmt: skip
         super().__init__(lr, momentum=momentum, weight_decay=weight_decay)
         if nesterov and (momentum <= 0 or dampening != 0):
-            raise ArgumentError("SGD", "nesterov needs momentum and no dampening", got=f"{momentum=}, {dampening=}")
+            raise ArgumentError(
+                "SGD", "nesterov needs momentum and no dampening", got=f"{momentum=}, {dampening=}"
+            )
         self.momentum = momentum
         self.dampening = dampening
         self.weight_decay = weight_decay
@@ -49,7 +51,16 @@ class SGD(Optimizer):
         """Return the momentum buffer if there is momentum."""
         return self.slots if self.momentum else ()
 
-    def update(self, ctx: Any, lr: float, params: list[Tensor], grads: list[Tensor], state: list[list[Tensor]], step: Tensor, skip: Tensor | None) -> list[Tensor]:
+    def update(
+        self,
+        ctx: Any,
+        lr: float,
+        params: list[Tensor],
+        grads: list[Tensor],
+        state: list[list[Tensor]],
+        step: Tensor,
+        skip: Tensor | None,
+    ) -> list[Tensor]:
         """Return the new values; one operation."""
         out: list[Tensor] = ctx.sgd_step(
             params, grads, state[0] if state else [], step, skip, self.nesterov, self.maximize,

@@ -17,6 +17,7 @@ from burn_train.views import (
 
 __all__ = [
     "API_VERSION",
+    "VIEWS",
     "Accuracy",
     "Checkpoints",
     "Learner",
@@ -26,6 +27,5 @@ __all__ = [
     "ProgressView",
     "SupervisedTraining",
     "TrainingResult",
-    "VIEWS",
     "View",
 ]

@@ -66,12 +66,16 @@ class Checkpoints:
             temporary.mkdir()
             save(model, temporary / "model.safetensors")
             save_tensors(optimizer.state_dict(model), temporary / "optimizer.safetensors")
-            (temporary / "state.json").write_text(json.dumps({"epoch": epoch, **state}, indent=2), encoding="utf-8")
+            (temporary / "state.json").write_text(
+                json.dumps({"epoch": epoch, **state}, indent=2), encoding="utf-8"
+            )
             if target.exists():
                 shutil.rmtree(target)
             os.replace(temporary, target)
         except (OSError, BurnError) as cause:
-            raise TrainError("Checkpoints.save", "the checkpoint could not be written", got=str(cause)) from cause
+            raise TrainError(
+                "Checkpoints.save", "the checkpoint could not be written", got=str(cause)
+            ) from cause
         finally:
             shutil.rmtree(temporary, ignore_errors=True)
         for old in self.epochs()[: -self.keep]:
@@ -91,5 +95,7 @@ class Checkpoints:
             with open_tensors(source / "optimizer.safetensors") as file:
                 optimizer.load_state_dict(model, dict(file))
         except (OSError, ValueError, BurnError) as cause:
-            raise TrainError("Checkpoints.load", "the checkpoint is not whole", got=f"{source.name}: {cause}") from cause
+            raise TrainError(
+                "Checkpoints.load", "the checkpoint is not whole", got=f"{source.name}: {cause}"
+            ) from cause
         return state

@@ -29,7 +29,9 @@ class Learner:
         >>> learner.train_step((bt.ones(4, 1), bt.ones(4, 1)))
     """
 
-    def __init__(self, model: Module, optimizer: Optimizer, loss: Callable[[Any, Any], Tensor]) -> None:
+    def __init__(
+        self, model: Module, optimizer: Optimizer, loss: Callable[[Any, Any], Tensor]
+    ) -> None:
         self.model = model
         self.optimizer = optimizer
         self.loss = loss

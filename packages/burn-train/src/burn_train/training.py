@@ -122,7 +122,9 @@ class SupervisedTraining:
         """Return loss and metrics over a loader, by name, without changing the model."""
         return self._split("", loader, learner.valid_step, 0, None)
 
-    def _split(self, name: str, loader: DataLoader, step: Any, epoch: int, view: View | None) -> dict[str, float]:
+    def _split(
+        self, name: str, loader: DataLoader, step: Any, epoch: int, view: View | None
+    ) -> dict[str, float]:
         metrics: list[Metric] = [LossMetric(), *(m() for m in self.metrics)]
         for k, batch in enumerate(loader):
             step(batch, metrics)
@@ -151,7 +153,8 @@ class SupervisedTraining:
 
 def flush(batch: Any) -> None:
     """Hand the recorded operations of a batch to its device, so that every batch records the
-    same program."""
+    same program.
+    """
     for part in batch.values() if isinstance(batch, dict) else batch:
         if isinstance(part, Tensor):
             part.device.flush()

@@ -59,7 +59,9 @@ class PlainView:
         if not self._headed:
             self._headed = True
             self._out.write("  ".join(k.rjust(w) for k, w in zip(row, widths, strict=True)) + "\n")
-        self._out.write("  ".join(c.rjust(w) for c, w in zip(cells(row), widths, strict=True)) + "\n")
+        self._out.write(
+            "  ".join(c.rjust(w) for c, w in zip(cells(row), widths, strict=True)) + "\n"
+        )
         self._out.flush()
 
     def end(self) -> None:
@@ -88,7 +90,13 @@ class ProgressView:
 
     def begin(self, epochs: int, steps: int) -> None:
         """Show the bar."""
-        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+        from rich.progress import (
+            BarColumn,
+            MofNCompleteColumn,
+            Progress,
+            TextColumn,
+            TimeRemainingColumn,
+        )
 
         self._bar = Progress(
             TextColumn("epoch {task.fields[epoch]}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(),
