@@ -144,7 +144,7 @@ def _parameters(fn: Any) -> list[str]:
 def example(called: str, fn: Any) -> str | None:
     """Run the examples of a docstring; return how many, None where there is none or one fails."""
     # As pytest runs them: with the names of the module they stand in.
-    names = {**getattr(inspect.unwrap(fn), "__globals__", {}), "burn": _Facade()}
+    names = {**getattr(inspect.unwrap(fn), "__globals__", {}), "burn": _Facade(), "F": burn_tensor.functional}
     tests = doctest.DocTestParser().get_doctest(inspect.getdoc(fn) or "", names, called, None, 0)
     if not tests.examples:
         return None

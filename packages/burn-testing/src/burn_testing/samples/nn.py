@@ -81,6 +81,7 @@ for _x, _k, _s, _p, _d, _ceil, _out in POOLS:
             sample("avg_pool", t(*_x), attrs=_attrs, dtypes=FLOAT_NAMES, length=8)
             sample("avg_pool_backward", t(*_y), attrs=(*_attrs, _x), dtypes=FLOAT_NAMES, length=8)
 sample("max_pool", v([[[-1.0, -2.0]]]), attrs=((3,), (1,), (1,), (1,), False), name="negative", grad=False, dtypes=("f32", "f64", "i32", "i8"))
+sample("max_pool", v([[[2, 2, 1, 2, 2]]]), attrs=((3,), (1,), (0,), (1,), False), name="ties", grad=False)
 sample("max_pool", v([[[1.0, float("nan"), 2.0, 0.0]]]), attrs=((2,), (1,), (0,), (1,), False), name="special", grad=False, dtypes=FLOAT_NAMES)
 _attrs = ((2,), (2,), (0,), (1,), False)
 error("max_pool", "padding", ArgumentError, t(1, 1, 4), attrs=((2,), (2,), (2,), (1,), False))
