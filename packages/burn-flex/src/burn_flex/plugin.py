@@ -44,6 +44,10 @@ class FlexBackend(Backend):
     def from_numpy(self, array: np.ndarray[Any, Any], copy: bool) -> Any:
         if isinstance(array, QArray):
             return array
+        # Payload dtypes are compared by identity; a pickle or a foreign array brings its own object.
+        native = NATIVE[DTYPE[array.dtype]]
+        if array.dtype is not native:
+            array = array.view(native)
         if copy:
             return np.array(array, order="C")
         return array

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from functools import wraps
 from typing import TYPE_CHECKING, Any
 
 from burn_backend import TensorBase
-from burn_dispatch import scope
+from burn_dispatch import current_scope, scope
 from burn_std import ArgumentError, AutodiffError
 from burn_tensor.arguments import need_tensor
 from burn_tensor.methods import Methods
@@ -169,10 +170,11 @@ def value_and_grad(
 
     Returns:
         A function of f's arguments. The gradients are one tensor for an int, else a tuple. Under
-        another `grad` they are tracked themselves, so the two nest.
+        another `grad` they are tracked themselves, so the two nest. An argument that the value
+        does not depend on has zeros.
 
     Raises:
-        AutodiffError: the value does not depend on an argument in a tracked way.
+        AutodiffError: the value has several elements.
 
     Example:
         >>> value, slope = burn.value_and_grad(lambda x: (x * x).sum())(burn.tensor([3.0]))
@@ -190,13 +192,17 @@ def value_and_grad(
             need_tensor("grad", f"argument {n}", x)
             nested = nested or x.node is not None
             inner[n] = _entry(x)
-        out = f(*inner, **kwargs)
+        with scope(no_grad=False) if current_scope().no_grad else nullcontext():
+            out = f(*inner, **kwargs)
         value, aux = out if has_aux else (out, None)
         need_tensor("grad", "the value", value)
-        decorator = value.b.need_autodiff("grad")
         wanted = [inner[n] for n in numbers]
-        grads = decorator.backward([value], [None], nested, nested, wanted)
-        slopes = tuple([_slope(grads, x) for x in wanted])
+        if value.node is None:  # f does not depend on them: zeros, as for any that is not reached
+            slopes = tuple([x.b.full(x.dtype, x.shape, 0.0) for x in wanted])
+        else:
+            decorator = value.b.need_autodiff("grad")
+            grads = decorator.backward([value], [None], nested, nested, wanted)
+            slopes = tuple([_slope(grads, x) for x in wanted])
         result = slopes[0] if isinstance(argnums, int) else slopes
         plain = value if nested else value.detach()
         return ((plain, aux), result) if has_aux else (plain, result)
@@ -215,7 +221,7 @@ def grad(
         has_aux: f returns more than the value; it is returned after the gradients.
 
     Raises:
-        AutodiffError: the value does not depend on an argument in a tracked way.
+        AutodiffError: the value has several elements.
 
     Example:
         >>> cube = lambda x: (x * x * x).sum()
