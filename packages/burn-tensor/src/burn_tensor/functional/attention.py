@@ -5,6 +5,8 @@ from __future__ import annotations
 from math import sqrt
 
 from burn_std import ArgumentError
+from burn_std.dtypes import bool_
+from burn_tensor.functional.dropout import dropout
 from burn_tensor.functional.values import meeting
 from burn_tensor.tensor import Tensor
 
@@ -74,9 +76,6 @@ def _with_dropout(
     scale: float, gqa: bool,
 ) -> Tensor:  # fmt: skip
     """Return attention with weights dropped, written out: softmax, dropout and products."""
-    from burn_std.dtypes import bool_
-    from burn_tensor.functional.dropout import dropout
-
     b = meeting("scaled_dot_product_attention", query, key, value, mask)
     if gqa:
         key, value = _shared_heads(key, query), _shared_heads(value, query)

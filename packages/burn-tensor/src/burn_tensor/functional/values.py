@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from burn_backend import TensorBase
 from burn_dispatch import current_scope
-from burn_std import DeviceError, DType
+from burn_std import DeviceError, DType, DTypeError
 from burn_std.dtypes import float32
 from burn_tensor.tensor import Tensor
 
@@ -21,10 +22,17 @@ def meeting(op: str, *tensors: Tensor | None) -> Operations:
 
     Raises:
         DeviceError: the tensors are on different devices.
+        DTypeError: something is no tensor.
     """
     found: Any = None
     for t in tensors:
-        if t is None or t.b is found:
+        if t is None:
+            continue
+        if not isinstance(t, TensorBase):
+            raise DTypeError(
+                op, "needs tensors", got=type(t).__name__, remedy="Make one with burn.tensor(...)."
+            )
+        if t.b is found:
             continue
         if found is None:
             found = t.b
