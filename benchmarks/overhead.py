@@ -59,10 +59,18 @@ def arrays() -> dict[str, np.ndarray[Any, Any]]:
         return rng.standard_normal(shape).astype(np.float32)
 
     return {
-        "x": f(8), "y": f(8), "m": f(2, 4), "w": f(4, 2), "b": f(2), "g": f(4), "cond": f(8) > 0,
-        "image": f(1, 1, 4, 4), "kernel": f(1, 1, 3, 3), "target": np.array([1, 3]),
+        "x": f(8),
+        "y": f(8),
+        "m": f(2, 4),
+        "w": f(4, 2),
+        "b": f(2),
+        "g": f(4),
+        "cond": f(8) > 0,
+        "image": f(1, 1, 4, 4),
+        "kernel": f(1, 1, 3, 3),
+        "target": np.array([1, 3]),
         "index": np.array([1, 3, 5]),
-    }  # fmt: skip
+    }
 
 
 def numpy_ops(a: dict[str, np.ndarray[Any, Any]]) -> dict[str, Callable[[], Any]]:
@@ -91,15 +99,29 @@ def numpy_ops(a: dict[str, np.ndarray[Any, Any]]) -> dict[str, Callable[[], Any]
         return np.einsum("nchwij,ocij->nohw", windows, kernel)
 
     return {
-        "add": lambda: x + y, "mul scalar": lambda: x * 2.0, "matmul": lambda: m @ w,
-        "linear": lambda: m @ w + b, "relu": lambda: np.maximum(x, 0), "exp": lambda: np.exp(x),
-        "tanh": lambda: np.tanh(x), "sum": lambda: x.sum(), "mean": lambda: x.mean(),
-        "max": lambda: x.max(), "gt": lambda: x > y, "reshape": lambda: x.reshape(2, 4),
-        "transpose": lambda: m.transpose(1, 0), "slice": lambda: x[1:5], "select": lambda: m[1],
-        "cat": lambda: np.concatenate([x, y]), "where": lambda: np.where(cond, x, y),
-        "index_select": lambda: np.take(x, index, 0), "softmax": softmax, "layer_norm": layer_norm,
-        "cross_entropy": cross_entropy, "conv2d": conv,
-    }  # fmt: skip
+        "add": lambda: x + y,
+        "mul scalar": lambda: x * 2.0,
+        "matmul": lambda: m @ w,
+        "linear": lambda: m @ w + b,
+        "relu": lambda: np.maximum(x, 0),
+        "exp": lambda: np.exp(x),
+        "tanh": lambda: np.tanh(x),
+        "sum": lambda: x.sum(),
+        "mean": lambda: x.mean(),
+        "max": lambda: x.max(),
+        "gt": lambda: x > y,
+        "reshape": lambda: x.reshape(2, 4),
+        "transpose": lambda: m.transpose(1, 0),
+        "slice": lambda: x[1:5],
+        "select": lambda: m[1],
+        "cat": lambda: np.concatenate([x, y]),
+        "where": lambda: np.where(cond, x, y),
+        "index_select": lambda: np.take(x, index, 0),
+        "softmax": softmax,
+        "layer_norm": layer_norm,
+        "cross_entropy": cross_entropy,
+        "conv2d": conv,
+    }
 
 
 def burn_ops(
@@ -118,16 +140,29 @@ def burn_ops(
     )
     wt = make(np.ascontiguousarray(a["w"].T))
     return {
-        "add": lambda: x + y, "mul scalar": lambda: x * 2.0, "matmul": lambda: m @ w,
-        "linear": lambda: F.linear(m, wt, b), "relu": lambda: F.relu(x), "exp": lambda: x.exp(),
-        "tanh": lambda: x.tanh(), "sum": lambda: x.sum(), "mean": lambda: x.mean(),
-        "max": lambda: x.max(), "gt": lambda: x > y, "reshape": lambda: x.reshape(2, 4),
-        "transpose": lambda: m.transpose(1, 0), "slice": lambda: x[1:5], "select": lambda: m[1],
-        "cat": lambda: burn.cat([x, y]), "where": lambda: burn.where(cond, x, y),
-        "index_select": lambda: x.index_select(0, index), "softmax": lambda: F.softmax(m, 1),
+        "add": lambda: x + y,
+        "mul scalar": lambda: x * 2.0,
+        "matmul": lambda: m @ w,
+        "linear": lambda: F.linear(m, wt, b),
+        "relu": lambda: F.relu(x),
+        "exp": lambda: x.exp(),
+        "tanh": lambda: x.tanh(),
+        "sum": lambda: x.sum(),
+        "mean": lambda: x.mean(),
+        "max": lambda: x.max(),
+        "gt": lambda: x > y,
+        "reshape": lambda: x.reshape(2, 4),
+        "transpose": lambda: m.transpose(1, 0),
+        "slice": lambda: x[1:5],
+        "select": lambda: m[1],
+        "cat": lambda: burn.cat([x, y]),
+        "where": lambda: burn.where(cond, x, y),
+        "index_select": lambda: x.index_select(0, index),
+        "softmax": lambda: F.softmax(m, 1),
         "layer_norm": lambda: F.layer_norm(m, (4,), g, g),
-        "cross_entropy": lambda: F.cross_entropy(m, target), "conv2d": lambda: F.conv2d(image, kernel),
-    }  # fmt: skip
+        "cross_entropy": lambda: F.cross_entropy(m, target),
+        "conv2d": lambda: F.conv2d(image, kernel),
+    }
 
 
 def torch_ops(a: dict[str, np.ndarray[Any, Any]], tracked: bool) -> dict[str, Callable[[], Any]]:
@@ -144,16 +179,29 @@ def torch_ops(a: dict[str, np.ndarray[Any, Any]], tracked: bool) -> dict[str, Ca
     )
     wt = make(np.ascontiguousarray(a["w"].T))
     return {
-        "add": lambda: x + y, "mul scalar": lambda: x * 2.0, "matmul": lambda: m @ w,
-        "linear": lambda: TF.linear(m, wt, b), "relu": lambda: TF.relu(x), "exp": lambda: x.exp(),
-        "tanh": lambda: x.tanh(), "sum": lambda: x.sum(), "mean": lambda: x.mean(),
-        "max": lambda: x.max(), "gt": lambda: x > y, "reshape": lambda: x.reshape(2, 4),
-        "transpose": lambda: m.transpose(1, 0), "slice": lambda: x[1:5], "select": lambda: m[1],
-        "cat": lambda: torch.cat([x, y]), "where": lambda: torch.where(cond, x, y),
-        "index_select": lambda: x.index_select(0, index), "softmax": lambda: TF.softmax(m, 1),
+        "add": lambda: x + y,
+        "mul scalar": lambda: x * 2.0,
+        "matmul": lambda: m @ w,
+        "linear": lambda: TF.linear(m, wt, b),
+        "relu": lambda: TF.relu(x),
+        "exp": lambda: x.exp(),
+        "tanh": lambda: x.tanh(),
+        "sum": lambda: x.sum(),
+        "mean": lambda: x.mean(),
+        "max": lambda: x.max(),
+        "gt": lambda: x > y,
+        "reshape": lambda: x.reshape(2, 4),
+        "transpose": lambda: m.transpose(1, 0),
+        "slice": lambda: x[1:5],
+        "select": lambda: m[1],
+        "cat": lambda: torch.cat([x, y]),
+        "where": lambda: torch.where(cond, x, y),
+        "index_select": lambda: x.index_select(0, index),
+        "softmax": lambda: TF.softmax(m, 1),
         "layer_norm": lambda: TF.layer_norm(m, (4,), g, g),
-        "cross_entropy": lambda: TF.cross_entropy(m, target), "conv2d": lambda: TF.conv2d(image, kernel),
-    }  # fmt: skip
+        "cross_entropy": lambda: TF.cross_entropy(m, target),
+        "conv2d": lambda: TF.conv2d(image, kernel),
+    }
 
 
 def recorded_add_us(tracked: bool, runs: int) -> float:
@@ -211,8 +259,10 @@ def main() -> int:
     a = arrays()
     flex = Device.flex()
     sets = {
-        "numpy": numpy_ops(a), "flex": burn_ops(a, flex, False), "tracked": burn_ops(a, flex.autodiff(), True),
-    }  # fmt: skip
+        "numpy": numpy_ops(a),
+        "flex": burn_ops(a, flex, False),
+        "tracked": burn_ops(a, flex.autodiff(), True),
+    }
     if torch is not None:
         sets |= {"torch": torch_ops(a, False), "torch tracked": torch_ops(a, True)}
     rows: dict[str, dict[str, float]] = {}
@@ -226,18 +276,23 @@ def main() -> int:
         gc.collect()
         r = rows[name]
         print(
-            f"{name:14}" + "".join(f"{v:15.2f}" for v in r.values())
+            f"{name:14}"
+            + "".join(f"{v:15.2f}" for v in r.values())
             + f"{r['flex'] / r['numpy']:12.2f}{r['tracked'] / r['numpy']:9.2f}"
-        )  # fmt: skip
+        )
     plain = {k: r["flex"] / r["numpy"] for k, r in rows.items()}
     tracked = {k: r["tracked"] / r["numpy"] for k, r in rows.items()}
     runs = 100 if args.quick else 500
     flush, loop = flush_ratio(runs)
     result: dict[str, Any] = {
-        "untracked mean": geometric_mean(list(plain.values())), "tracked mean": geometric_mean(list(tracked.values())),
-        "recorded add us": recorded_add_us(False, runs), "recorded tracked add us": recorded_add_us(True, runs),
-        "flush of 60 adds us": flush, "numpy loop of 60 adds us": loop, "flush ratio": flush / loop,
-    }  # fmt: skip
+        "untracked mean": geometric_mean(list(plain.values())),
+        "tracked mean": geometric_mean(list(tracked.values())),
+        "recorded add us": recorded_add_us(False, runs),
+        "recorded tracked add us": recorded_add_us(True, runs),
+        "flush of 60 adds us": flush,
+        "numpy loop of 60 adds us": loop,
+        "flush ratio": flush / loop,
+    }
     missed = [f"{k}: {v:.2f} of numpy" for k, v in plain.items() if v > (8 if k in VIEWS else 6)]
     missed += [f"{k} tracked: {v:.2f} of numpy" for k, v in tracked.items() if v > 12]
     missed += [
@@ -259,9 +314,11 @@ def main() -> int:
     print("marks missed: " + ("; ".join(missed) or "none"))
     if args.json:
         machine = {
-            "python": platform.python_version(), "numpy": np.__version__, "machine": platform.machine(),
+            "python": platform.python_version(),
+            "numpy": np.__version__,
+            "machine": platform.machine(),
             "torch": None if torch is None else torch.__version__,
-        }  # fmt: skip
+        }
         args.json.write_text(
             json.dumps(
                 {"machine": machine, "us": rows, "summary": result, "missed": missed}, indent=2

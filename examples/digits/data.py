@@ -1,4 +1,7 @@
-"""The digits as arrays: images [N, 1, 8, 8] in [0, 1] and labels [N]; every fifth row is the test split."""
+"""The digits as arrays: images [N, 1, 8, 8] in [0, 1] and labels [N].
+
+Every fifth row is the test split.
+"""
 
 from __future__ import annotations
 

@@ -65,7 +65,8 @@ def main() -> None:
         directory=args.out / "checkpoints",
     )
     print(
-        f"device {device}, {model.num_params():,} parameters, {len(train)} training and {len(test)} test images"
+        f"device {device}, {model.num_params():,} parameters, "
+        f"{len(train)} training and {len(test)} test images"
     )
     result = training.run(learner, resume=args.resume)
     if result.interrupted:

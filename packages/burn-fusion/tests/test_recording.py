@@ -46,10 +46,15 @@ class FakeBackend(Backend):
 
     def __init__(self) -> None:
         given = {
-            "add": _map2(lambda a, b: a + b), "mul": _map2(lambda a, b: a * b), "reciprocal": _reciprocal,
+            "add": _map2(lambda a, b: a + b),
+            "mul": _map2(lambda a, b: a * b),
+            "reciprocal": _reciprocal,
             "full": lambda dtype, shape, value: Box([value], shape, self.native[dtype]),
-            "sort": lambda x, dim, descending: (Box(sorted(x.data), x.shape), Box([0.0] * len(x.data), x.shape, "i")),
-        }  # fmt: skip
+            "sort": lambda x, dim, descending: (
+                Box(sorted(x.data), x.shape),
+                Box([0.0] * len(x.data), x.shape, "i"),
+            ),
+        }
         table = {e.name: Kernel(lambda d, e=e: given.get(e.name, _missing)) for e in CATALOG}
         super().__init__(table, {float32: "f", int64: "i"})
 

@@ -160,8 +160,8 @@ def _finish(
             "    for k_, t_ in enumerate(ts_):",
             "        if t_.v.dtype in FLOATS:",
             "            p_ = NEW(NODE); p_.call = PICK; p_.seq = COUNT(); p_.parents = (node_,)",
-            "            p_.saved = (); p_.attrs = (k_,); p_.shapes = (); p_.dtype = d_; p_.recipe = None",
-            "            t_.node = p_",
+            "            p_.saved = (); p_.attrs = (k_,); p_.shapes = (); p_.dtype = d_",
+            "            p_.recipe = None; t_.node = p_",
         ]
     if entry.name == "cast":
         untracked = f"{untracked} or r_.dtype not in FLOATS"

@@ -366,15 +366,20 @@ def backward(
     for y, g in zip(outputs, cotangents, strict=True):
         if y.node is None:
             raise AutodiffError(
-                "backward", "the tensor is not tracked", got=f"{y.dtype.name}{list(y.shape)} on {y.b.device}",
-                remedy="It must depend on a tensor of an autodiff device marked by require_grad(), outside no_grad.",
-            )  # fmt: skip
+                "backward",
+                "the tensor is not tracked",
+                got=f"{y.dtype.name}{list(y.shape)} on {y.b.device}",
+                remedy="It must depend on a tensor of an autodiff device marked by require_grad(), "
+                "outside no_grad.",
+            )
         if g is None:
             if y.shape and any(n != 1 for n in y.shape):
                 raise AutodiffError(
-                    "backward", "only a tensor of one element has an implicit cotangent", got=f"shape {y.shape}",
+                    "backward",
+                    "only a tensor of one element has an implicit cotangent",
+                    got=f"shape {y.shape}",
                     remedy="Reduce it to a loss, or pass cotangent=.",
-                )  # fmt: skip
+                )
             plain = y.b.resource.plain_context()
             g = plain.full(y.dtype, y.shape, 1.0)
         elif g.shape != y.shape:

@@ -15,7 +15,7 @@ from burn_std import ArgumentError, StoreError
 
 
 class CsvDataset:
-    """The rows of a CSV file of numbers, read at once; an item is one row.
+    r"""The rows of a CSV file of numbers, read at once; an item is one row.
 
     Args:
         path: the file; `.gz` is unpacked.
@@ -28,12 +28,12 @@ class CsvDataset:
         values: all rows, [rows, columns].
 
     Raises:
-        StoreError: the file is missing, or a row has another length or no number; the line is named.
+        StoreError: the file is missing, or a row has another length or no number.
 
     Example:
         >>> import tempfile, pathlib
         >>> with tempfile.TemporaryDirectory() as d:
-        ...     _ = pathlib.Path(d, "a.csv").write_text("x,y\\n1,2\\n3,4\\n")
+        ...     _ = pathlib.Path(d, "a.csv").write_text("x,y\n1,2\n3,4\n")
         ...     data = CsvDataset(pathlib.Path(d, "a.csv"), header=True)
         >>> data.columns, data[1].tolist()
         (['x', 'y'], [3.0, 4.0])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise
 from typing import Any, Generic, Protocol, TypeVar, cast, runtime_checkable
 
 import numpy as np
@@ -195,7 +196,7 @@ def split(source: Dataset[T], fractions: Sequence[float], seed: int) -> list[Sel
         )
     order = permutation(len(source), seed, 0).tolist()
     ends = [0] + [round(float(e) * len(source)) for e in np.cumsum(fractions)]
-    return [SelectDataset(source, order[a:b]) for a, b in zip(ends, ends[1:], strict=False)]
+    return [SelectDataset(source, order[a:b]) for a, b in pairwise(ends)]
 
 
 def permutation(size: int, seed: int, epoch: int) -> np.ndarray[Any, Any]:

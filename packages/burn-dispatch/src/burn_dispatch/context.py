@@ -115,9 +115,10 @@ class Context:
         if entry.name not in backend.table:
             if entry.decompose is None:
                 raise UnsupportedOpError(
-                    entry.name, f"{self.resource.name} has no such operation and it has no decomposition",
+                    entry.name,
+                    f"{self.resource.name} has neither the operation nor a decomposition",
                     remedy="Move the tensors to another device with .to_device(device).",
-                )  # fmt: skip
+                )
             inner = decomposed(self, entry)
         else:
             inner = backend.fragments(entry)
@@ -160,14 +161,16 @@ class Context:
         return self.make(self.resource.backend.scalar(value, dtype))
 
     def at_once(self, name: str, *attrs: Any) -> TensorBase:
-        """Return the result of a creating operation, run at once even behind a recorder: state
-        made in the first step of a loop must not make that step another program.
+        """Return the result of a creating operation, run at once even behind a recorder.
+
+        State made in the first step of a loop must not make that step another program.
         """
         return self.make(self.resource.backend.execute(CATALOG[name], (), attrs))
 
     def scalar_payload(self, key: Any, value: Any) -> Any:
-        """Return the payload of a Python scalar that meets a tensor of payload dtype `key`;
-        None when promotion must decide.
+        """Return the payload of a Python scalar that meets a tensor of payload dtype `key`.
+
+        None means that promotion must decide.
         """
         kind = value.__class__
         try:

@@ -100,8 +100,10 @@ class Device:
 
     @staticmethod
     def default() -> Device:
-        """Return the default device: of the enclosing `with device:`, else `BURN_DEVICE`, else
-        the first usable of cuda, opencl (GPU), cpu, opencl, flex.
+        """Return the default device.
+
+        That is the one of the enclosing `with device:`, else `BURN_DEVICE`, else the first usable
+        of cuda, opencl (GPU), cpu, opencl, flex.
         """
         return _block.get() or _default_device()
 

@@ -1,5 +1,7 @@
-"""What a generated function does when the straight path does not fit: merging of contexts,
-Python scalars in odd places, promotion, lifting of integers, and the words of errors.
+"""What a generated function does when the straight path does not fit.
+
+That is merging of contexts, Python scalars in odd places, promotion, lifting of integers, and the
+words of errors.
 
 None of this runs for two tensors of one context and one dtype.
 """
@@ -235,7 +237,7 @@ def explainer(owner: Context, entry: Entry) -> Callable[..., BaseException]:
             entry.infer(*inputs, *shaped)
         except BurnError as error:
             return error.with_traceback(None)
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - reported as the cause
             cause = error
         error = ExecutionError(
             entry.name, "the kernel failed", got=f"{type(cause).__name__}: {cause}"

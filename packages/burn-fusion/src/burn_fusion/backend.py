@@ -38,9 +38,11 @@ class FusionBackend(Backend):
         return v
 
     def from_numpy(self, array: Any, copy: bool) -> Value:
+        """Return a materialised value of a numpy array."""
         return self._value(self.inner.from_numpy(array, copy))
 
     def to_numpy(self, payload: Value) -> Any:
+        """Return a value's array, running its segment if need be."""
         return self.inner.to_numpy(self.recorder.buffer(payload))
 
     def scalar(self, value: Any, dtype: DType) -> Value:
@@ -62,23 +64,29 @@ class FusionBackend(Backend):
                 return r
 
     def sync(self) -> None:
+        """Run the segments of all threads and wait."""
         self.recorder.flush_all()
         self.inner.sync()
 
     def flush(self) -> None:
+        """Run this thread's segment."""
         self.recorder.flush_open()
 
     def memory_cleanup(self) -> None:
+        """Run what waits, then give cached memory back."""
         self.recorder.flush_open()
         self.inner.memory_cleanup()
 
     def memory_report(self) -> dict[str, int]:
+        """Return the inner backend's facts."""
         return self.inner.memory_report()
 
     def supports_dtype(self, dtype: DType) -> bool:
+        """Return whether the inner backend has the dtype."""
         return self.inner.supports_dtype(dtype)
 
     def execute(self, entry: Entry, inputs: Sequence[Any], attrs: Sequence[Any]) -> Any:
+        """Run one operation at once on materialised values."""
         buffer = self.recorder.buffer
         payloads = [
             None
@@ -129,6 +137,7 @@ class FusionBackend(Backend):
         return Memo(make)
 
     def fragments(self, entry: Entry) -> Fragments:
+        """Return how an operation is recorded."""
         if entry.klass == "dynamic":
             return self._dynamic(entry)
         recorder = self.recorder
@@ -150,9 +159,8 @@ class FusionBackend(Backend):
                 constants["TUPLE"] = tuple
                 code.append(f"TUPLE([e_.slot if e_.seg is seg_ else EXT(seg_, e_) for e_ in {v}])")
             elif i.optional:
-                code.append(
-                    f"(None if {v} is None else {v}.slot if {v}.seg is seg_ else EXT(seg_, {v}))"
-                )
+                here = f"{v}.slot if {v}.seg is seg_ else EXT(seg_, {v})"
+                code.append(f"(None if {v} is None else {here})")
             else:
                 code.append(f"{v}.slot if {v}.seg is seg_ else EXT(seg_, {v})")
         code += [a.name for a in entry.attrs if a.kind == "static"]
@@ -171,8 +179,9 @@ class FusionBackend(Backend):
             body.append(f"c_ = ({', '.join(code)},)")
             # A new segment may be open now if an external's own segment had to run.
             body.append(
-                "r_ = NEWV(VALUE); r_.shape = sh_; r_.dtype = od_; r_.seg = seg_; r_.op = c_; r_.slot = k_"
+                "r_ = NEWV(VALUE); r_.shape = sh_; r_.dtype = od_; r_.seg = seg_; r_.op = c_"
             )
+            body.append("r_.slot = k_")
             if runtime:
                 body.append(f"seg_.rt[k_] = ({', '.join(runtime)},)")
             body.append("vals_.append(r_)")
@@ -209,8 +218,9 @@ class FusionBackend(Backend):
             f"c_ = ({', '.join(code)},)",
             "r_ = []",
             "for sh_, od_ in specs_:",
-            "    o_ = NEWV(VALUE); o_.shape = sh_; o_.dtype = od_; o_.seg = seg_; o_.slot = k_ + r_.__len__()",
-            "    o_.op = (-1, r_.__len__()) if r_ else c_; r_.append(o_)",
+            "    o_ = NEWV(VALUE); o_.shape = sh_; o_.dtype = od_; o_.seg = seg_",
+            "    o_.slot = k_ + r_.__len__(); o_.op = (-1, r_.__len__()) if r_ else c_",
+            "    r_.append(o_)",
             "vals_.extend(r_)",
         ]
 

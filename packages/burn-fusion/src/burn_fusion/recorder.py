@@ -55,8 +55,9 @@ class Recorder:
         self.flush(holder.seg)
 
     def content_cut(self, vals: list[Value]) -> bool:
-        """Return whether to cut here: a test of the last operations, so that a loop is cut at
-        the same places of its body whatever its length.
+        """Return whether to cut here, by a test of the last operations.
+
+        So a loop is cut at the same places of its body, whatever its length.
         """
         return hash(tuple([v.op[0] for v in vals[-16:]])) & 3 == 0
 
@@ -130,7 +131,7 @@ class Recorder:
             else:
                 out = runner.run(plan.run, payloads, seg.rt)
             plan.runs += 1
-        except Exception as cause:
+        except Exception as cause:  # noqa: BLE001 - made typed and raised there
             self._failed(seg, live, donate, cause)
         else:
             for slot, buf in zip(plan.live, out, strict=True):
@@ -147,12 +148,14 @@ class Recorder:
 
     def _donated(self, ext: list[Value]) -> frozenset[int]:
         """Return the externals that nobody else can see, neither value nor memory."""
-        out = []
-        for k in range(len(ext)):
-            # references: the list, the argument of getrefcount
-            if getrefcount(ext[k]) == 2 and self.inner.owned(ext[k]):
-                out.append(-1 - k)
-        return frozenset(out)
+        # references: the list, the argument of getrefcount
+        return frozenset(
+            [
+                -1 - k
+                for k in range(len(ext))
+                if getrefcount(ext[k]) == 2 and self.inner.owned(ext[k])
+            ]
+        )
 
     def _plan(self, seg: Segment, live: tuple[int, ...], donate: frozenset[int]) -> Plan:
         classes = self.classes
@@ -182,8 +185,10 @@ class Recorder:
     def _failed(
         self, seg: Segment, live: tuple[int, ...], donate: frozenset[int], cause: Exception
     ) -> None:
-        """Run again one by one: what does not depend on the failed operation gets its value, the
-        rest is poisoned, and rebound objects get their old value back. Raises the error.
+        """Run again one by one, and raise the error.
+
+        What does not depend on the failed operation gets its value, the rest is poisoned, and
+        rebound objects get their old value back.
         """
         vals = seg.vals
         bufs: dict[int, Any] = {-1 - k: v.buf for k, v in enumerate(seg.ext)}
@@ -229,7 +234,7 @@ class Recorder:
                 out = call[0](*call[1:]) if runner is None else runner.run(*call)
                 results = list(out) if step.entry.multi else [out]
                 bufs.update(zip(outs, map(self._ready, results), strict=True))
-            except Exception as cause:
+            except Exception as cause:  # noqa: BLE001 - kept as the error of the values
                 error = _typed(step.entry.name, cause)
                 first = first or error
                 bufs.update(dict.fromkeys(outs, Poison(error)))
@@ -251,8 +256,9 @@ def _typed(op: str, cause: Exception) -> BurnError:
 
 
 class _Shield:
-    """Holds back Ctrl-C while a sealed segment runs, so that it is finished before the
-    interrupt is raised; only the main thread gets signals.
+    """Holds back Ctrl-C while a sealed segment runs, so that it is finished first.
+
+    Only the main thread gets signals.
     """
 
     __slots__ = ("caught", "old")

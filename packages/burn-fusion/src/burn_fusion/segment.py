@@ -1,8 +1,8 @@
 """What is recorded: values, and the segment of one thread that collects them.
 
-A value made in the open segment carries its code, `(operation, input slots..., static attributes...,
-axis classes)`; the tuple of codes is the program and with it the key of the plan. Whatever changes
-from run to run (extents, scalars) stands apart, by slot.
+A value made in the open segment carries its code, `(operation, input slots..., static
+attributes..., axis classes)`; the tuple of codes is the program and with it the key of the plan.
+Whatever changes from run to run (extents, scalars) stands apart, by slot.
 """
 
 from __future__ import annotations
@@ -89,8 +89,9 @@ class Local(threading.local):
 
 
 def _calibrate() -> int | None:
-    """Return the reference count of a value that only its list holds; None when this
-    interpreter's counts cannot be trusted, and then everything counts as live.
+    """Return the reference count of a value that only its list holds.
+
+    None when this interpreter's counts cannot be trusted; then everything counts as live.
     """
     vals = [object.__new__(Value), object.__new__(Value)]
     kept = vals[1]

@@ -48,7 +48,7 @@ class Optimizer:
         step: Tensor,
         skip: Tensor | None,
     ) -> list[Tensor]:
-        """Return new params, new state lists one after the other, and the new step; one operation."""
+        """Return new params, new state lists one after the other, and the new step."""
         raise NotImplementedError
 
     def active_slots(self) -> tuple[str, ...]:
@@ -95,9 +95,10 @@ class Optimizer:
                 groups.setdefault((id(p.b.resource), p.dtype, id(state["step"])), []).append(p)
         if not groups:
             raise ArgumentError(
-                f"{type(self).__name__}.step", "grads holds no gradient of this model's parameters",
+                f"{type(self).__name__}.step",
+                "grads holds no gradient of this model's parameters",
                 remedy="Is the model on an autodiff device, and is this the model that made the loss?",
-            )  # fmt: skip
+            )
         used = []
         for params in groups.values():
             resource = params[0].b.resource
@@ -107,8 +108,9 @@ class Optimizer:
         return used
 
     def _begin(self, p: Parameter, counts: dict[int, Tensor]) -> dict[str, Tensor]:
-        """Return the state of a parameter at its first step; those that start together share
-        one step count, so that one operation updates them all.
+        """Return the state of a parameter at its first step.
+
+        Those that start together share one step count, so that one operation updates them all.
         """
         ctx = p.b.resource.plain_context()
         state: dict[str, Tensor] = {

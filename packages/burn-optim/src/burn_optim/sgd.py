@@ -33,9 +33,15 @@ class SGD(Optimizer):
     slots = ("momentum_buffer",)
 
     def __init__(
-        self, lr: float = 1e-3, momentum: float = 0.0, dampening: float = 0.0, weight_decay: float = 0.0,
-        nesterov: bool = False, *, maximize: bool = False,
-    ) -> None:  # fmt: skip
+        self,
+        lr: float = 1e-3,
+        momentum: float = 0.0,
+        dampening: float = 0.0,
+        weight_decay: float = 0.0,
+        nesterov: bool = False,
+        *,
+        maximize: bool = False,
+    ) -> None:
         super().__init__(lr, momentum=momentum, weight_decay=weight_decay)
         if nesterov and (momentum <= 0 or dampening != 0):
             raise ArgumentError(
@@ -63,7 +69,16 @@ class SGD(Optimizer):
     ) -> list[Tensor]:
         """Return the new values; one operation."""
         out: list[Tensor] = ctx.sgd_step(
-            params, grads, state[0] if state else [], step, skip, self.nesterov, self.maximize,
-            lr, self.momentum, self.dampening, self.weight_decay,
-        )  # fmt: skip
+            params,
+            grads,
+            state[0] if state else [],
+            step,
+            skip,
+            self.nesterov,
+            self.maximize,
+            lr,
+            self.momentum,
+            self.dampening,
+            self.weight_decay,
+        )
         return out

@@ -68,10 +68,16 @@ class SupervisedTraining:
     """
 
     def __init__(
-        self, train: DataLoader, valid: DataLoader | None = None, *, epochs: int = 1,
-        metrics: Sequence[type[Metric]] = (), directory: str | os.PathLike[str] | None = None, keep: int = 2,
+        self,
+        train: DataLoader,
+        valid: DataLoader | None = None,
+        *,
+        epochs: int = 1,
+        metrics: Sequence[type[Metric]] = (),
+        directory: str | os.PathLike[str] | None = None,
+        keep: int = 2,
         view: str | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.train = train
         self.valid = valid
         self.epochs = epochs
@@ -152,8 +158,9 @@ class SupervisedTraining:
 
 
 def flush(batch: Any) -> None:
-    """Hand the recorded operations of a batch to its device, so that every batch records the
-    same program.
+    """Hand the recorded operations of a batch to its device.
+
+    So every batch records the same program.
     """
     for part in batch.values() if isinstance(batch, dict) else batch:
         if isinstance(part, Tensor):

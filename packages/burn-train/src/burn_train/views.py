@@ -99,9 +99,13 @@ class ProgressView:
         )
 
         self._bar = Progress(
-            TextColumn("epoch {task.fields[epoch]}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(),
-            console=self._console, transient=True,
-        )  # fmt: skip
+            TextColumn("epoch {task.fields[epoch]}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TimeRemainingColumn(),
+            console=self._console,
+            transient=True,
+        )
         self._task = self._bar.add_task("train", total=epochs * steps, epoch=1)
         self._bar.start()
         self._lines.begin(epochs, steps)
