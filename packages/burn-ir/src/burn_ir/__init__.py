@@ -17,6 +17,11 @@ from burn_ir.entry import (
     Spec as Spec,
     register as register,
 )
+from burn_ir.rules.basic import (
+    broadcast_shapes as broadcast_shapes,
+    check_dtype as check_dtype,
+    dim_index as dim_index,
+)
 
 if TYPE_CHECKING:
     from burn_ir.program import (
