@@ -234,13 +234,13 @@ def decomposed(context: Context, entry: Entry) -> Fragments:
     call = f"DECOMPOSE({', '.join(p for p in ('PLAIN', names, attrs) if p)})"
     # The entry's own dtype and shape rules speak first: its parts would name themselves.
     backend = context.resource.backend
-    lines = ["ACCEPTED[d]"]
+    lines = ["ACCEPTED[d_]"]
     constants = {"DECOMPOSE": decompose, "PLAIN": plain, "MAKE": plain.make}
     constants["ACCEPTED"] = Memo(lambda key: backend.accepts(entry, key))
     if entry.klass != "dynamic":
         constants |= {"INFER": backend.infer(entry), "TUPLE": tuple}
         lines.append(f"INFER[{infer_key(entry)}]")
-    lines += [f"r = {call}", "r = [e.v for e in r]" if entry.multi else "r = r.v"]
+    lines += [f"r_ = {call}", "r_ = [e_.v for e_ in r_]" if entry.multi else "r_ = r_.v"]
     return Fragments(lines, constants)
 
 
