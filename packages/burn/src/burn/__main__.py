@@ -1,0 +1,187 @@
+"""`python -m burn devices | backends | where OP`: what is here, and where things stand."""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from difflib import get_close_matches
+from functools import partial
+from importlib.util import find_spec
+from pathlib import Path
+from types import FunctionType
+from typing import Any
+
+import burn_tensor
+from burn_autodiff import rule_of
+from burn_dispatch import BACKENDS, DECORATORS, Device, device_report, resource
+from burn_ir import CATALOG, Entry
+from burn_std import BurnError
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run one command; returns the exit status."""
+    parser = argparse.ArgumentParser(prog="python -m burn", description=__doc__)
+    commands = parser.add_subparsers(dest="command", required=True)
+    commands.add_parser("devices", help="the devices there are, and the default one")
+    commands.add_parser("backends", help="installed backends and decorators, with their state")
+    where = commands.add_parser("where", help="file and line of all that makes up an operation")
+    where.add_argument("op", help="name of an operation, such as matmul")
+    chosen = parser.parse_args(arguments)
+    if chosen.command == "devices":
+        return devices()
+    if chosen.command == "backends":
+        return backends()
+    return show(chosen.op)
+
+
+def devices() -> int:
+    """Print every device and why the default one is the default."""
+    for found in Device.enumerate():
+        print(found.name)
+    print(f"default: {Device.default().name}")
+    for line in device_report().splitlines():
+        print(f"  {line}")
+    return 0
+
+
+def backends() -> int:
+    """Print one line per plugin, importing each."""
+    for group in (BACKENDS, DECORATORS):
+        print(group.group)
+        for name in group.names():
+            with suppress(BurnError):  # its state, shown below, says why
+                group.load(name)
+        for info in group.infos():
+            line = f"  {info.name:12} {info.distribution} {info.version}  {info.status}"
+            print(line + _about(group, info.name, info.status))
+    return 0
+
+
+def _about(group: Any, name: str, status: str) -> str:
+    if status != "loaded":
+        return ""
+    plugin = group.load(name)
+    count = getattr(plugin, "device_count", None)
+    devices = f", {count()} device(s)" if count is not None else ""
+    return f"  {getattr(plugin, 'about', '')}{devices}"
+
+
+# ---- where -------------------------------------------------------------------------------------
+
+
+def show(name: str) -> int:
+    """Print where an operation's entry, methods, kernels, rule and samples stand."""
+    entry = CATALOG.get(name)
+    methods = list(_methods(name))
+    if entry is None and not methods:
+        known = [e.name for e in CATALOG] + burn_tensor.__all__
+        near = get_close_matches(name, known, 3)
+        print(f"where: no operation of that name; got {name!r}. Near: {', '.join(near) or 'none'}")
+        return 1
+    rows: list[tuple[str, str]] = []
+    if entry is not None:
+        rows.append(("entry", _declared("burn_ir", "catalog", r"op|for|_name", name)))
+        rows.append(("shape rule", _place(entry.infer)))
+        if entry.decompose is not None:
+            rows.append(("decomposition", _place(entry.decompose)))
+    rows += methods
+    if entry is not None:
+        rows += _kernels(entry)
+        rule = rule_of(name)
+        rows.append(("backward", "none" if rule is None else _place(rule)))
+        rows.append(("samples", _declared("burn_testing", "samples", r"sample", name)))
+    width = max(len(label) for label, _ in rows)
+    for label, place in rows:
+        print(f"{label.ljust(width)}  {place}")
+    return 0
+
+
+def _methods(name: str) -> Iterator[tuple[str, str]]:
+    method = getattr(burn_tensor.Tensor, name, None)
+    if isinstance(method, FunctionType):
+        yield "method", _place(method)
+    function = getattr(burn_tensor, name, None)
+    if isinstance(function, FunctionType) and not isinstance(method, FunctionType):
+        yield "function", _place(function)
+    for space in ("functional", "linalg", "fft"):
+        function = getattr(getattr(burn_tensor, space), name, None)
+        if isinstance(function, FunctionType):
+            yield f"{space}", _place(function)
+
+
+def _kernels(entry: Entry) -> Iterator[tuple[str, str]]:
+    for name in BACKENDS.names():
+        label = f"kernel ({name})"
+        try:
+            table = resource(name).backend.table
+        except BurnError as error:
+            yield label, f"not loaded: {error.rule}"
+            continue
+        kernel = table.get(entry.name)
+        if kernel is not None:
+            yield label, _place(kernel.make)
+        else:
+            yield label, "none" if entry.decompose is None else "none, by decomposition"
+
+
+def _place(fn: Any) -> str:
+    """Return file and line of a function, seen through the decorators that keep it."""
+    fn = _inner(fn)
+    code = getattr(fn, "__code__", None)
+    if code is None:
+        return f"{getattr(fn, '__module__', '?')}.{getattr(fn, '__name__', fn)}"
+    return f"{_short(Path(code.co_filename))}:{code.co_firstlineno}"
+
+
+def _inner(fn: Any) -> Callable[..., Any]:
+    while True:
+        if isinstance(fn, partial):
+            held = [a for a in (*fn.args, *fn.keywords.values()) if isinstance(a, FunctionType)]
+            fn = held[0] if held else fn.func
+            continue
+        wrapped = getattr(fn, "__wrapped__", None)
+        if wrapped is None and getattr(fn, "__name__", "") == "<lambda>":
+            cells = [c.cell_contents for c in fn.__closure__ or ()]
+            wrapped = next((c for c in cells if isinstance(c, FunctionType)), None)
+        if wrapped is None:
+            out: Callable[..., Any] = fn
+            return out
+        fn = wrapped
+
+
+def _short(path: Path) -> str:
+    try:
+        return str(path.relative_to(Path.cwd()))
+    except ValueError:
+        return str(path)
+
+
+def _declared(package: str, folder: str, words: str, name: str) -> str:
+    """Return where a package's folder declares something under the name, read from its text.
+
+    A name that a loop declares is found where it is listed.
+    """
+    spec = find_spec(package)
+    if spec is None or spec.origin is None:
+        return f"{package} is not installed"
+    quoted = re.compile(rf"[\"' ]{re.escape(name)}[\"' ]")
+    direct = re.compile(rf"\b(?:{words})\w*\(\s*[\"']{re.escape(name)}[\"']")
+    listed = None
+    for path in sorted((Path(spec.origin).parent / folder).glob("*.py")):
+        if folder == "catalog" and path.stem.startswith("decompose"):
+            continue
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+            if direct.search(line):
+                return f"{_short(path)}:{number}"
+            if listed is None and quoted.search(line) and ('"' in line or "'" in line):
+                listed = f"{_short(path)}:{number}"
+    if listed is None and folder == "samples":
+        return f"made for every operation of its kind in the modules of {package}.samples"
+    return listed or "none"
+
+
+if __name__ == "__main__":
+    sys.exit(main())
