@@ -30,7 +30,7 @@ def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     Gradient: 1 where x > 0, else alpha exp(x).
 
     Example:
-        >>> F.elu(burn.tensor([0.0, 2.0])).tolist()
+        >>> burn.functional.elu(burn.tensor([0.0, 2.0])).tolist()
         [0.0, 2.0]
 
     Source: Clevert et al., Exponential Linear Units, 2015
@@ -57,7 +57,7 @@ def selu(input: Tensor, inplace: bool = False) -> Tensor:
     Gradient: scale where x > 0, else scale alpha exp(x).
 
     Example:
-        >>> F.selu(burn.tensor([0.0])).tolist()
+        >>> burn.functional.selu(burn.tensor([0.0])).tolist()
         [0.0]
 
     Source: Klambauer et al., Self-Normalizing Neural Networks, 2017
@@ -86,7 +86,7 @@ def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     Gradient: 1 where x > 0, else exp(x / alpha).
 
     Example:
-        >>> F.celu(burn.tensor([0.0, 2.0])).tolist()
+        >>> burn.functional.celu(burn.tensor([0.0, 2.0])).tolist()
         [0.0, 2.0]
 
     Source: Barron, Continuously Differentiable Exponential Linear Units, 2017
@@ -116,7 +116,7 @@ def gelu(input: Tensor, approximate: str = "none") -> Tensor:
     Gradient: defined.
 
     Example:
-        >>> F.gelu(burn.tensor([0.0])).tolist()
+        >>> burn.functional.gelu(burn.tensor([0.0])).tolist()
         [0.0]
 
     Source: Hendrycks and Gimpel, Gaussian Error Linear Units, 2016
@@ -145,7 +145,7 @@ def silu(input: Tensor, inplace: bool = False) -> Tensor:
     Gradient: defined.
 
     Example:
-        >>> F.silu(burn.tensor([0.0])).tolist()
+        >>> burn.functional.silu(burn.tensor([0.0])).tolist()
         [0.0]
     """
     return input.b.silu(input)
@@ -170,7 +170,7 @@ def mish(input: Tensor, inplace: bool = False) -> Tensor:
     Gradient: defined.
 
     Example:
-        >>> F.mish(burn.tensor([0.0])).tolist()
+        >>> burn.functional.mish(burn.tensor([0.0])).tolist()
         [0.0]
 
     Source: Misra, Mish: A Self Regularized Non-Monotonic Activation Function, 2019
@@ -193,7 +193,7 @@ def tanhshrink(input: Tensor) -> Tensor:
     Gradient: tanh(x)^2.
 
     Example:
-        >>> F.tanhshrink(burn.tensor([0.0])).tolist()
+        >>> burn.functional.tanhshrink(burn.tensor([0.0])).tolist()
         [0.0]
     """
     return input.b.tanhshrink(input)
@@ -214,7 +214,7 @@ def softsign(input: Tensor) -> Tensor:
     Gradient: 1 / (1 + |x|)^2.
 
     Example:
-        >>> F.softsign(burn.tensor([-1.0, 3.0])).tolist()
+        >>> burn.functional.softsign(burn.tensor([-1.0, 3.0])).tolist()
         [-0.5, 0.75]
     """
     return input.b.softsign(input)
@@ -240,7 +240,7 @@ def softplus(input: Tensor, beta: float = 1.0, threshold: float = 20.0) -> Tenso
     Gradient: sigmoid(beta x), 1 beyond the threshold.
 
     Example:
-        >>> F.softplus(burn.tensor([30.0])).tolist()
+        >>> burn.functional.softplus(burn.tensor([30.0])).tolist()
         [30.0]
     """
     return input.b.softplus(input, beta, threshold)
@@ -264,7 +264,7 @@ def logsigmoid(input: Tensor) -> Tensor:
     Gradient: sigmoid(-x).
 
     Example:
-        >>> F.logsigmoid(burn.tensor([-100.0])).tolist()
+        >>> burn.functional.logsigmoid(burn.tensor([-100.0])).tolist()
         [-100.0]
     """
     return input.b.logsigmoid(input)
@@ -285,7 +285,7 @@ def sigmoid(input: Tensor) -> Tensor:
     Gradient: y (1 - y).
 
     Example:
-        >>> F.sigmoid(burn.tensor([0.0])).tolist()
+        >>> burn.functional.sigmoid(burn.tensor([0.0])).tolist()
         [0.5]
     """
     return input.b.sigmoid(input)
@@ -306,7 +306,7 @@ def tanh(input: Tensor) -> Tensor:
     Gradient: 1 - y^2.
 
     Example:
-        >>> F.tanh(burn.tensor([0.0])).tolist()
+        >>> burn.functional.tanh(burn.tensor([0.0])).tolist()
         [0.0]
     """
     return input.b.tanh(input)
@@ -332,7 +332,7 @@ def glu(input: Tensor, dim: int = -1) -> Tensor:
     Gradient: defined.
 
     Example:
-        >>> F.glu(burn.tensor([4.0, 0.0])).tolist()
+        >>> burn.functional.glu(burn.tensor([4.0, 0.0])).tolist()
         [2.0]
 
     Source: Dauphin et al., Language Modeling with Gated Convolutional Networks, 2016

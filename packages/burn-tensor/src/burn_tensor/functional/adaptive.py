@@ -67,7 +67,7 @@ def adaptive_avg_pool1d(input: Tensor, output_size: Sizes) -> Tensor:
     Gradient: spread evenly over each window.
 
     Example:
-        >>> F.adaptive_avg_pool1d(burn.ones(1, 1, 5), 2).shape
+        >>> burn.functional.adaptive_avg_pool1d(burn.ones(1, 1, 5), 2).shape
         (1, 1, 2)
     """
     return _adaptive_avg("adaptive_avg_pool1d", 1, input, output_size)
@@ -94,7 +94,7 @@ def adaptive_max_pool1d(input: Tensor, output_size: Sizes, return_indices: bool 
     Gradient: to the lowest index of each maximum.
 
     Example:
-        >>> F.adaptive_max_pool1d(burn.ones(1, 1, 5), 2).shape
+        >>> burn.functional.adaptive_max_pool1d(burn.ones(1, 1, 5), 2).shape
         (1, 1, 2)
     """
     return _adaptive_max("adaptive_max_pool1d", 1, input, output_size, return_indices)
@@ -122,7 +122,7 @@ def adaptive_avg_pool2d(input: Tensor, output_size: Sizes) -> Tensor:
     Gradient: spread evenly over each window.
 
     Example:
-        >>> F.adaptive_avg_pool2d(burn.ones(1, 1, 5, 5), 2).shape
+        >>> burn.functional.adaptive_avg_pool2d(burn.ones(1, 1, 5, 5), 2).shape
         (1, 1, 2, 2)
     """
     return _adaptive_avg("adaptive_avg_pool2d", 2, input, output_size)
@@ -149,7 +149,7 @@ def adaptive_max_pool2d(input: Tensor, output_size: Sizes, return_indices: bool 
     Gradient: to the lowest index of each maximum.
 
     Example:
-        >>> F.adaptive_max_pool2d(burn.ones(1, 1, 5, 5), 2).shape
+        >>> burn.functional.adaptive_max_pool2d(burn.ones(1, 1, 5, 5), 2).shape
         (1, 1, 2, 2)
     """
     return _adaptive_max("adaptive_max_pool2d", 2, input, output_size, return_indices)
@@ -177,7 +177,7 @@ def adaptive_avg_pool3d(input: Tensor, output_size: Sizes) -> Tensor:
     Gradient: spread evenly over each window.
 
     Example:
-        >>> F.adaptive_avg_pool3d(burn.ones(1, 1, 5, 5, 5), 2).shape
+        >>> burn.functional.adaptive_avg_pool3d(burn.ones(1, 1, 5, 5, 5), 2).shape
         (1, 1, 2, 2, 2)
     """
     return _adaptive_avg("adaptive_avg_pool3d", 3, input, output_size)
@@ -204,7 +204,7 @@ def adaptive_max_pool3d(input: Tensor, output_size: Sizes, return_indices: bool 
     Gradient: to the lowest index of each maximum.
 
     Example:
-        >>> F.adaptive_max_pool3d(burn.ones(1, 1, 5, 5, 5), 2).shape
+        >>> burn.functional.adaptive_max_pool3d(burn.ones(1, 1, 5, 5, 5), 2).shape
         (1, 1, 2, 2, 2)
     """
     return _adaptive_max("adaptive_max_pool3d", 3, input, output_size, return_indices)

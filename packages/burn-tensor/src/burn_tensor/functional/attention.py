@@ -54,7 +54,7 @@ def scaled_dot_product_attention(
 
     Example:
         >>> q = burn.ones(1, 2, 4)
-        >>> F.scaled_dot_product_attention(q, q, q, is_causal=True).shape
+        >>> burn.functional.scaled_dot_product_attention(q, q, q, is_causal=True).shape
         (1, 2, 4)
 
     Source: Vaswani et al., Attention Is All You Need, 2017, section 3.2.1

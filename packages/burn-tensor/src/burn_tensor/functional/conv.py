@@ -117,7 +117,7 @@ def conv1d(
     Gradient: defined for input, weight and bias.
 
     Example:
-        >>> F.conv1d(burn.ones(1, 1, 4), burn.ones(1, 1, 2)).shape
+        >>> burn.functional.conv1d(burn.ones(1, 1, 4), burn.ones(1, 1, 2)).shape
         (1, 1, 3)
     """
     return _conv("conv1d", 1, input, weight, bias, stride, padding, dilation, groups)
@@ -160,7 +160,7 @@ def conv2d(
     Gradient: defined for input, weight and bias.
 
     Example:
-        >>> F.conv2d(burn.ones(1, 1, 4, 4), burn.ones(1, 1, 2, 2)).shape
+        >>> burn.functional.conv2d(burn.ones(1, 1, 4, 4), burn.ones(1, 1, 2, 2)).shape
         (1, 1, 3, 3)
     """
     return _conv("conv2d", 2, input, weight, bias, stride, padding, dilation, groups)
@@ -203,7 +203,7 @@ def conv3d(
     Gradient: defined for input, weight and bias.
 
     Example:
-        >>> F.conv3d(burn.ones(1, 1, 4, 4, 4), burn.ones(1, 1, 2, 2, 2)).shape
+        >>> burn.functional.conv3d(burn.ones(1, 1, 4, 4, 4), burn.ones(1, 1, 2, 2, 2)).shape
         (1, 1, 3, 3, 3)
     """
     return _conv("conv3d", 3, input, weight, bias, stride, padding, dilation, groups)
@@ -249,7 +249,7 @@ def conv_transpose1d(
     Gradient: defined for input, weight and bias.
 
     Example:
-        >>> F.conv_transpose1d(burn.ones(1, 1, 2), burn.ones(1, 1, 3), stride=2).shape
+        >>> burn.functional.conv_transpose1d(burn.ones(1, 1, 2), burn.ones(1, 1, 3), stride=2).shape
         (1, 1, 5)
     """
     return _conv_transpose(
@@ -306,7 +306,8 @@ def conv_transpose2d(
     Gradient: defined for input, weight and bias.
 
     Example:
-        >>> F.conv_transpose2d(burn.ones(1, 1, 2, 2), burn.ones(1, 1, 3, 3), stride=2).shape
+        >>> x, w = burn.ones(1, 1, 2, 2), burn.ones(1, 1, 3, 3)
+        >>> burn.functional.conv_transpose2d(x, w, stride=2).shape
         (1, 1, 5, 5)
     """
     return _conv_transpose(
@@ -363,7 +364,8 @@ def conv_transpose3d(
     Gradient: defined for input, weight and bias.
 
     Example:
-        >>> F.conv_transpose3d(burn.ones(1, 1, 2, 2, 2), burn.ones(1, 1, 3, 3, 3), stride=2).shape
+        >>> x, w = burn.ones(1, 1, 2, 2, 2), burn.ones(1, 1, 3, 3, 3)
+        >>> burn.functional.conv_transpose3d(x, w, stride=2).shape
         (1, 1, 5, 5, 5)
     """
     return _conv_transpose(

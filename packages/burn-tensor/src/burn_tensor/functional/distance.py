@@ -33,7 +33,7 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     Gradient: defined for input, weight and bias.
 
     Example:
-        >>> F.linear(burn.tensor([1.0, 2.0]), burn.tensor([[3.0, 4.0]])).tolist()
+        >>> burn.functional.linear(burn.tensor([1.0, 2.0]), burn.tensor([[3.0, 4.0]])).tolist()
         [11.0]
     """
     return input.b.linear(input, weight, bias)
@@ -64,7 +64,7 @@ def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None
 
     Example:
         >>> one = burn.tensor([2.0])
-        >>> F.bilinear(one, one, burn.tensor([[[3.0]]])).tolist()
+        >>> burn.functional.bilinear(one, one, burn.tensor([[[3.0]]])).tolist()
         [12.0]
     """
     b = meeting("bilinear", input1, input2, weight, bias)
@@ -134,7 +134,8 @@ def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -
     Gradient: defined for both.
 
     Example:
-        >>> F.cosine_similarity(burn.tensor([1.0, 0.0]), burn.tensor([0.0, 2.0]), dim=0).item()
+        >>> x, y = burn.tensor([1.0, 0.0]), burn.tensor([0.0, 2.0])
+        >>> burn.functional.cosine_similarity(x, y, dim=0).item()
         0.0
     """
     b = meeting("cosine_similarity", x1, x2)
@@ -171,7 +172,8 @@ def pairwise_distance(
     Gradient: defined for both.
 
     Example:
-        >>> F.pairwise_distance(burn.tensor([0.0, 3.0]), burn.tensor([4.0, 0.0]), eps=0.0).item()
+        >>> x, y = burn.tensor([0.0, 3.0]), burn.tensor([4.0, 0.0])
+        >>> burn.functional.pairwise_distance(x, y, eps=0.0).item()
         5.0
     """
     b = meeting("pairwise_distance", x1, x2)

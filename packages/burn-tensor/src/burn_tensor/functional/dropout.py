@@ -49,7 +49,7 @@ def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool 
     Gradient: g / (1 - p) where x was kept, else 0.
 
     Example:
-        >>> F.dropout(burn.ones(3), p=1.0).tolist()
+        >>> burn.functional.dropout(burn.ones(3), p=1.0).tolist()
         [0.0, 0.0, 0.0]
 
     Source: Srivastava et al., Dropout, 2014
@@ -108,7 +108,7 @@ def dropout1d(
     Gradient: g / (1 - p) where the channel was kept, else 0.
 
     Example:
-        >>> F.dropout1d(burn.ones(1, 2, 3), p=0.0).shape
+        >>> burn.functional.dropout1d(burn.ones(1, 2, 3), p=0.0).shape
         (1, 2, 3)
 
     Source: Tompson et al., Efficient Object Localization Using Convolutional Networks, 2014
@@ -142,7 +142,7 @@ def dropout2d(
     Gradient: g / (1 - p) where the channel was kept, else 0.
 
     Example:
-        >>> F.dropout2d(burn.ones(1, 2, 3, 3), p=0.0).shape
+        >>> burn.functional.dropout2d(burn.ones(1, 2, 3, 3), p=0.0).shape
         (1, 2, 3, 3)
 
     Source: Tompson et al., Efficient Object Localization Using Convolutional Networks, 2014
@@ -175,7 +175,7 @@ def dropout3d(
     Gradient: g / (1 - p) where the channel was kept, else 0.
 
     Example:
-        >>> F.dropout3d(burn.ones(1, 2, 1, 1, 1), p=0.0).shape
+        >>> burn.functional.dropout3d(burn.ones(1, 2, 1, 1, 1), p=0.0).shape
         (1, 2, 1, 1, 1)
 
     Source: Tompson et al., Efficient Object Localization Using Convolutional Networks, 2014
@@ -220,7 +220,7 @@ def alpha_dropout(
     Gradient: to the elements kept.
 
     Example:
-        >>> F.alpha_dropout(burn.ones(3), p=0.5).tolist()
+        >>> burn.functional.alpha_dropout(burn.ones(3), p=0.5).tolist()
         [1.0, 1.0, 1.0]
 
     Source: Klambauer et al., Self-Normalizing Neural Networks, 2017
@@ -252,7 +252,7 @@ def feature_alpha_dropout(
     Gradient: to the channels kept.
 
     Example:
-        >>> F.feature_alpha_dropout(burn.ones(1, 2, 3), p=0.5).shape
+        >>> burn.functional.feature_alpha_dropout(burn.ones(1, 2, 3), p=0.5).shape
         (1, 2, 3)
 
     Source: Klambauer et al., Self-Normalizing Neural Networks, 2017

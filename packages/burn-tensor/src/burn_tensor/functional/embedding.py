@@ -29,7 +29,7 @@ def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
     Gradient: none.
 
     Example:
-        >>> F.one_hot(burn.tensor([1, 0])).tolist()
+        >>> burn.functional.one_hot(burn.tensor([1, 0])).tolist()
         [[0, 1], [1, 0]]
     """
     b = tensor.b
@@ -111,7 +111,7 @@ def embedding(
     Gradient: sums of the incoming rows, for weight.
 
     Example:
-        >>> F.embedding(burn.tensor([1, 1]), burn.tensor([[0.0], [5.0]])).tolist()
+        >>> burn.functional.embedding(burn.tensor([1, 1]), burn.tensor([[0.0], [5.0]])).tolist()
         [[5.0], [5.0]]
     """
     if padding_idx is not None:
@@ -180,7 +180,7 @@ def embedding_bag(
 
     Example:
         >>> table = burn.tensor([[1.0], [2.0]])
-        >>> F.embedding_bag(burn.tensor([[0, 1]]), table, mode="sum").tolist()
+        >>> burn.functional.embedding_bag(burn.tensor([[0, 1]]), table, mode="sum").tolist()
         [[3.0]]
     """
     op = "embedding_bag"

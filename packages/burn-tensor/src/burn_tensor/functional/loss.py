@@ -58,7 +58,7 @@ def mse_loss(
     Gradient: defined for input, target and weight.
 
     Example:
-        >>> F.mse_loss(burn.tensor([1.0, 3.0]), burn.tensor([0.0, 0.0])).item()
+        >>> burn.functional.mse_loss(burn.tensor([1.0, 3.0]), burn.tensor([0.0, 0.0])).item()
         5.0
     """
     if size_average is not None or reduce is not None:
@@ -99,7 +99,7 @@ def l1_loss(
     Gradient: the sign of the difference, 0 where there is none.
 
     Example:
-        >>> F.l1_loss(burn.tensor([1.0, 3.0]), burn.tensor([0.0, 0.0])).item()
+        >>> burn.functional.l1_loss(burn.tensor([1.0, 3.0]), burn.tensor([0.0, 0.0])).item()
         2.0
     """
     if size_average is not None or reduce is not None:
@@ -140,7 +140,7 @@ def smooth_l1_loss(
     Gradient: defined for both.
 
     Example:
-        >>> F.smooth_l1_loss(burn.tensor([3.0]), burn.tensor([0.0])).item()
+        >>> burn.functional.smooth_l1_loss(burn.tensor([3.0]), burn.tensor([0.0])).item()
         2.5
 
     Source: Girshick, Fast R-CNN, 2015
@@ -181,7 +181,7 @@ def huber_loss(
     Gradient: defined for input, target and weight.
 
     Example:
-        >>> F.huber_loss(burn.tensor([3.0]), burn.tensor([0.0]), delta=2.0).item()
+        >>> burn.functional.huber_loss(burn.tensor([3.0]), burn.tensor([0.0]), delta=2.0).item()
         4.0
 
     Source: Huber, Robust Estimation of a Location Parameter, 1964
@@ -227,7 +227,7 @@ def binary_cross_entropy(
     Gradient: defined for input and target.
 
     Example:
-        >>> F.binary_cross_entropy(burn.tensor([0.0]), burn.tensor([1.0])).item()
+        >>> burn.functional.binary_cross_entropy(burn.tensor([0.0]), burn.tensor([1.0])).item()
         100.0
     """
     if size_average is not None or reduce is not None:
@@ -272,7 +272,7 @@ def binary_cross_entropy_with_logits(
 
     Example:
         >>> x = burn.tensor([100.0])
-        >>> F.binary_cross_entropy_with_logits(x, burn.tensor([0.0])).item()
+        >>> burn.functional.binary_cross_entropy_with_logits(x, burn.tensor([0.0])).item()
         100.0
     """
     op = "binary_cross_entropy_with_logits"
@@ -317,7 +317,7 @@ def kl_div(
 
     Example:
         >>> p = burn.tensor([[0.0, 1.0]])
-        >>> F.kl_div(burn.tensor([[-1.0, -2.0]]), p, reduction="batchmean").item()
+        >>> burn.functional.kl_div(burn.tensor([[-1.0, -2.0]]), p, reduction="batchmean").item()
         2.0
     """
     if size_average is not None or reduce is not None:
@@ -361,7 +361,7 @@ def nll_loss(
     Gradient: defined for input.
 
     Example:
-        >>> F.nll_loss(burn.tensor([[-1.0, -2.0]]), burn.tensor([1])).item()
+        >>> burn.functional.nll_loss(burn.tensor([[-1.0, -2.0]]), burn.tensor([1])).item()
         2.0
     """
     if size_average is not None or reduce is not None:
@@ -407,7 +407,7 @@ def cross_entropy(
     Gradient: defined for input, and for a target of probabilities.
 
     Example:
-        >>> F.cross_entropy(burn.tensor([[0.0, 100.0]]), burn.tensor([0])).item()
+        >>> burn.functional.cross_entropy(burn.tensor([[0.0, 100.0]]), burn.tensor([0])).item()
         100.0
     """
     if size_average is not None or reduce is not None:
@@ -451,7 +451,8 @@ def gaussian_nll_loss(
     Gradient: defined for input, target and var.
 
     Example:
-        >>> F.gaussian_nll_loss(burn.tensor([3.0]), burn.tensor([1.0]), burn.tensor([1.0])).item()
+        >>> x, t = burn.tensor([3.0]), burn.tensor([1.0])
+        >>> burn.functional.gaussian_nll_loss(x, t, t).item()
         2.0
 
     Source: Nix and Weigend, Estimating the Mean and Variance of the Target Distribution, 1994
@@ -518,7 +519,7 @@ def poisson_nll_loss(
     Gradient: defined for both.
 
     Example:
-        >>> F.poisson_nll_loss(burn.tensor([0.0]), burn.tensor([2.0])).item()
+        >>> burn.functional.poisson_nll_loss(burn.tensor([0.0]), burn.tensor([2.0])).item()
         1.0
     """
     op = "poisson_nll_loss"

@@ -50,7 +50,7 @@ def margin_ranking_loss(
 
     Example:
         >>> one, two = burn.tensor([1.0]), burn.tensor([2.0])
-        >>> F.margin_ranking_loss(one, two, burn.tensor([1.0])).item()
+        >>> burn.functional.margin_ranking_loss(one, two, burn.tensor([1.0])).item()
         1.0
     """
     op = "margin_ranking_loss"
@@ -96,7 +96,7 @@ def hinge_embedding_loss(
     Gradient: defined for input.
 
     Example:
-        >>> F.hinge_embedding_loss(burn.tensor([0.25]), burn.tensor([-1.0])).item()
+        >>> burn.functional.hinge_embedding_loss(burn.tensor([0.25]), burn.tensor([-1.0])).item()
         0.75
     """
     op = "hinge_embedding_loss"
@@ -136,7 +136,7 @@ def soft_margin_loss(
     Gradient: defined for both.
 
     Example:
-        >>> F.soft_margin_loss(burn.tensor([-200.0]), burn.tensor([1.0])).item()
+        >>> burn.functional.soft_margin_loss(burn.tensor([-200.0]), burn.tensor([1.0])).item()
         200.0
     """
     op = "soft_margin_loss"
@@ -178,7 +178,7 @@ def multilabel_soft_margin_loss(
 
     Example:
         >>> x = burn.tensor([[100.0, -100.0]])
-        >>> F.multilabel_soft_margin_loss(x, burn.tensor([[0.0, 0.0]])).item()
+        >>> burn.functional.multilabel_soft_margin_loss(x, burn.tensor([[0.0, 0.0]])).item()
         50.0
     """
     op = "multilabel_soft_margin_loss"
@@ -237,7 +237,7 @@ def multilabel_margin_loss(
 
     Example:
         >>> x = burn.tensor([0.0, 0.0])
-        >>> F.multilabel_margin_loss(x, burn.tensor([1, -1])).item()
+        >>> burn.functional.multilabel_margin_loss(x, burn.tensor([1, -1])).item()
         0.5
     """
     op = "multilabel_margin_loss"
@@ -301,7 +301,7 @@ def multi_margin_loss(
     Gradient: defined for input.
 
     Example:
-        >>> F.multi_margin_loss(burn.tensor([0.0, 1.0]), burn.tensor(0)).item()
+        >>> burn.functional.multi_margin_loss(burn.tensor([0.0, 1.0]), burn.tensor(0)).item()
         1.0
     """
     op = "multi_margin_loss"
@@ -375,7 +375,7 @@ def triplet_margin_loss(
 
     Example:
         >>> x, y = burn.zeros(1, 2), burn.ones(1, 2)
-        >>> F.triplet_margin_loss(x, y, y).item()
+        >>> burn.functional.triplet_margin_loss(x, y, y).item()
         1.0
 
     Source: Balntas et al., Learning Shallow Convolutional Feature Descriptors with Triplet Losses,
@@ -431,7 +431,7 @@ def triplet_margin_with_distance_loss(
 
     Example:
         >>> x, y = burn.zeros(1, 2), burn.ones(1, 2)
-        >>> F.triplet_margin_with_distance_loss(x, y, y).item()
+        >>> burn.functional.triplet_margin_with_distance_loss(x, y, y).item()
         1.0
     """
     op = "triplet_margin_with_distance_loss"
@@ -488,7 +488,7 @@ def cosine_embedding_loss(
 
     Example:
         >>> x = burn.tensor([1.0, 0.0])
-        >>> F.cosine_embedding_loss(x, x, burn.tensor(-1)).item()
+        >>> burn.functional.cosine_embedding_loss(x, x, burn.tensor(-1)).item()
         1.0
     """
     op = "cosine_embedding_loss"

@@ -73,7 +73,7 @@ def batch_norm(
 
     Example:
         >>> x = burn.tensor([[1.0], [3.0]])
-        >>> F.batch_norm(x, None, None, training=True, eps=0.0).tolist()
+        >>> burn.functional.batch_norm(x, None, None, training=True, eps=0.0).tolist()
         [[-1.0], [1.0]]
 
     Source: Ioffe and Szegedy, Batch Normalization, 2015
@@ -135,7 +135,7 @@ def instance_norm(
     Gradient: defined for input, weight and bias.
 
     Example:
-        >>> F.instance_norm(burn.tensor([[[1.0, 3.0]]]), eps=0.0).tolist()
+        >>> burn.functional.instance_norm(burn.tensor([[[1.0, 3.0]]]), eps=0.0).tolist()
         [[[-1.0, 1.0]]]
 
     Source: Ulyanov et al., Instance Normalization, 2016
@@ -205,7 +205,7 @@ def layer_norm(
     Gradient: defined for input, weight and bias.
 
     Example:
-        >>> F.layer_norm(burn.tensor([1.0, 3.0]), (2,), eps=0.0).tolist()
+        >>> burn.functional.layer_norm(burn.tensor([1.0, 3.0]), (2,), eps=0.0).tolist()
         [-1.0, 1.0]
 
     Source: Ba et al., Layer Normalization, 2016
@@ -243,7 +243,7 @@ def rms_norm(
     Gradient: defined for input and weight.
 
     Example:
-        >>> F.rms_norm(burn.tensor([2.0, -2.0]), (2,), eps=0.0).tolist()
+        >>> burn.functional.rms_norm(burn.tensor([2.0, -2.0]), (2,), eps=0.0).tolist()
         [1.0, -1.0]
 
     Source: Zhang and Sennrich, Root Mean Square Layer Normalization, 2019
@@ -283,7 +283,7 @@ def group_norm(
     Gradient: defined for input, weight and bias.
 
     Example:
-        >>> F.group_norm(burn.tensor([[1.0, 3.0]]), 1, eps=0.0).tolist()
+        >>> burn.functional.group_norm(burn.tensor([[1.0, 3.0]]), 1, eps=0.0).tolist()
         [[-1.0, 1.0]]
 
     Source: Wu and He, Group Normalization, 2018
@@ -322,7 +322,7 @@ def local_response_norm(
     Gradient: defined.
 
     Example:
-        >>> F.local_response_norm(burn.ones(1, 2, 3), 2, alpha=0.0).tolist()
+        >>> burn.functional.local_response_norm(burn.ones(1, 2, 3), 2, alpha=0.0).tolist()
         [[[1.0, 1.0, 1.0], [1.0, 1.0, 1.0]]]
 
     Source: Krizhevsky et al., ImageNet Classification with Deep Convolutional Networks, 2012
@@ -365,7 +365,7 @@ def normalize(input: Tensor, p: float = 2.0, dim: Extent | None = 1, eps: float 
     Gradient: defined; through the divisor only where it is at least eps.
 
     Example:
-        >>> F.normalize(burn.tensor([[3.0, 4.0]]), eps=10.0).tolist()
+        >>> burn.functional.normalize(burn.tensor([[3.0, 4.0]]), eps=10.0).tolist()
         [[0.30000001192092896, 0.4000000059604645]]
     """
     b = input.b

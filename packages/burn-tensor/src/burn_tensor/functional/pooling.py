@@ -98,7 +98,7 @@ def max_pool1d(
     Gradient: to the lowest index of each maximum.
 
     Example:
-        >>> F.max_pool1d(burn.ones(1, 1, 5), 2).shape
+        >>> burn.functional.max_pool1d(burn.ones(1, 1, 5), 2).shape
         (1, 1, 2)
     """
     return _max_pool(
@@ -139,7 +139,7 @@ def max_pool2d(
     Gradient: to the lowest index of each maximum.
 
     Example:
-        >>> F.max_pool2d(burn.ones(1, 1, 5, 5), 2).shape
+        >>> burn.functional.max_pool2d(burn.ones(1, 1, 5, 5), 2).shape
         (1, 1, 2, 2)
     """
     return _max_pool(
@@ -180,7 +180,7 @@ def max_pool3d(
     Gradient: to the lowest index of each maximum.
 
     Example:
-        >>> F.max_pool3d(burn.ones(1, 1, 5, 5, 5), 2).shape
+        >>> burn.functional.max_pool3d(burn.ones(1, 1, 5, 5, 5), 2).shape
         (1, 1, 2, 2, 2)
     """
     return _max_pool(
@@ -219,7 +219,7 @@ def avg_pool1d(
     Gradient: spread evenly over each window.
 
     Example:
-        >>> F.avg_pool1d(burn.ones(1, 1, 5), 2).shape
+        >>> burn.functional.avg_pool1d(burn.ones(1, 1, 5), 2).shape
         (1, 1, 2)
     """
     return _avg_pool(
@@ -260,7 +260,7 @@ def avg_pool2d(
     Gradient: spread evenly over each window.
 
     Example:
-        >>> F.avg_pool2d(burn.ones(1, 1, 5, 5), 2).shape
+        >>> burn.functional.avg_pool2d(burn.ones(1, 1, 5, 5), 2).shape
         (1, 1, 2, 2)
     """
     return _avg_pool(
@@ -309,7 +309,7 @@ def avg_pool3d(
     Gradient: spread evenly over each window.
 
     Example:
-        >>> F.avg_pool3d(burn.ones(1, 1, 5, 5, 5), 2).shape
+        >>> burn.functional.avg_pool3d(burn.ones(1, 1, 5, 5, 5), 2).shape
         (1, 1, 2, 2, 2)
     """
     return _avg_pool(

@@ -28,7 +28,7 @@ def relu(input: Tensor, inplace: bool = False) -> Tensor:
     Gradient: 1 where x > 0, else 0.
 
     Example:
-        >>> F.relu(burn.tensor([-1.0, 2.0])).tolist()
+        >>> burn.functional.relu(burn.tensor([-1.0, 2.0])).tolist()
         [0.0, 2.0]
     """
     return input.b.relu(input)
@@ -53,7 +53,7 @@ def relu6(input: Tensor, inplace: bool = False) -> Tensor:
     Gradient: 1 where 0 < x < 6, else 0.
 
     Example:
-        >>> F.relu6(burn.tensor([-1.0, 2.0, 7.0])).tolist()
+        >>> burn.functional.relu6(burn.tensor([-1.0, 2.0, 7.0])).tolist()
         [0.0, 2.0, 6.0]
     """
     return input.b.relu6(input)
@@ -79,7 +79,7 @@ def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = Fals
     Gradient: 1 where x > 0, else negative_slope.
 
     Example:
-        >>> F.leaky_relu(burn.tensor([-2.0, 2.0]), 0.5).tolist()
+        >>> burn.functional.leaky_relu(burn.tensor([-2.0, 2.0]), 0.5).tolist()
         [-1.0, 2.0]
     """
     return input.b.leaky_relu(input, negative_slope)
@@ -114,7 +114,7 @@ def rrelu(
     Gradient: 1 where x > 0, else the slope drawn.
 
     Example:
-        >>> F.rrelu(burn.tensor([-2.0, 2.0]), 0.25, 0.75).tolist()
+        >>> burn.functional.rrelu(burn.tensor([-2.0, 2.0]), 0.25, 0.75).tolist()
         [-1.0, 2.0]
 
     Source: Xu et al., Empirical Evaluation of Rectified Activations in Convolutional Network, 2015
@@ -149,7 +149,7 @@ def prelu(input: Tensor, weight: Tensor) -> Tensor:
     Gradient: defined for both.
 
     Example:
-        >>> F.prelu(burn.tensor([-2.0, 2.0]), burn.tensor([0.5])).tolist()
+        >>> burn.functional.prelu(burn.tensor([-2.0, 2.0]), burn.tensor([0.5])).tolist()
         [-1.0, 2.0]
 
     Source: He et al., Delving Deep into Rectifiers, 2015
@@ -190,7 +190,7 @@ def threshold(input: Tensor, threshold: float, value: float, inplace: bool = Fal
     Gradient: 1 where x > threshold, else 0.
 
     Example:
-        >>> F.threshold(burn.tensor([1.0, 3.0]), 2.0, 9.0).tolist()
+        >>> burn.functional.threshold(burn.tensor([1.0, 3.0]), 2.0, 9.0).tolist()
         [9.0, 3.0]
     """
     return input.b.threshold(input, threshold, value)
@@ -220,7 +220,7 @@ def hardtanh(
     Gradient: 1 strictly between the bounds, else 0.
 
     Example:
-        >>> F.hardtanh(burn.tensor([-3.0, 0.5])).tolist()
+        >>> burn.functional.hardtanh(burn.tensor([-3.0, 0.5])).tolist()
         [-1.0, 0.5]
     """
     if min_val > max_val:
@@ -247,7 +247,7 @@ def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
     Gradient: 1/6 where -3 < x < 3, else 0.
 
     Example:
-        >>> F.hardsigmoid(burn.tensor([-4.0, 0.0])).tolist()
+        >>> burn.functional.hardsigmoid(burn.tensor([-4.0, 0.0])).tolist()
         [0.0, 0.5]
     """
     return input.b.hardsigmoid(input)
@@ -272,7 +272,7 @@ def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
     Gradient: 0 below -3, 1 above 3, (2 x + 3) / 6 between.
 
     Example:
-        >>> F.hardswish(burn.tensor([0.0, 4.0])).tolist()
+        >>> burn.functional.hardswish(burn.tensor([0.0, 4.0])).tolist()
         [0.0, 4.0]
 
     Source: Howard et al., Searching for MobileNetV3, 2019
@@ -299,7 +299,7 @@ def hardshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
     Gradient: 1 where |x| > lambd, else 0.
 
     Example:
-        >>> F.hardshrink(burn.tensor([0.25, 2.0])).tolist()
+        >>> burn.functional.hardshrink(burn.tensor([0.25, 2.0])).tolist()
         [0.0, 2.0]
     """
     return input.b.hardshrink(input, lambd)
@@ -325,7 +325,7 @@ def softshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
     Gradient: 1 where |x| > lambd, else 0.
 
     Example:
-        >>> F.softshrink(burn.tensor([0.25, 2.0])).tolist()
+        >>> burn.functional.softshrink(burn.tensor([0.25, 2.0])).tolist()
         [0.0, 1.5]
     """
     if lambd < 0:

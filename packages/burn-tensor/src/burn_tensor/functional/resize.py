@@ -77,7 +77,7 @@ def interpolate(
 
     Example:
         >>> x = burn.tensor([[[0.0, 10.0]]])
-        >>> F.interpolate(x, 4, mode="linear").tolist()
+        >>> burn.functional.interpolate(x, 4, mode="linear").tolist()
         [[[0.0, 2.5, 7.5, 10.0]]]
 
     Source: Keys, Cubic Convolution Interpolation for Digital Image Processing, 1981 (bicubic)
@@ -135,7 +135,7 @@ def upsample(
     Gradient: defined.
 
     Example:
-        >>> F.upsample(burn.ones(1, 1, 2), 4).shape
+        >>> burn.functional.upsample(burn.ones(1, 1, 2), 4).shape
         (1, 1, 4)
     """
     return interpolate(input, size, scale_factor, mode, align_corners)
@@ -165,7 +165,7 @@ def upsample_nearest(
     Gradient: defined.
 
     Example:
-        >>> F.upsample_nearest(burn.ones(1, 1, 2), scale_factor=2).shape
+        >>> burn.functional.upsample_nearest(burn.ones(1, 1, 2), scale_factor=2).shape
         (1, 1, 4)
     """
     return interpolate(input, size, scale_factor, "nearest")
@@ -195,7 +195,7 @@ def upsample_bilinear(
     Gradient: defined.
 
     Example:
-        >>> F.upsample_bilinear(burn.ones(1, 1, 2, 2), 3).shape
+        >>> burn.functional.upsample_bilinear(burn.ones(1, 1, 2, 2), 3).shape
         (1, 1, 3, 3)
     """
     return interpolate(input, size, scale_factor, "bilinear", True)
@@ -234,7 +234,7 @@ def grid_sample(
 
     Example:
         >>> x = burn.tensor([[[[1.0, 3.0]]]])
-        >>> F.grid_sample(x, burn.zeros(1, 1, 1, 2), align_corners=True).item()
+        >>> burn.functional.grid_sample(x, burn.zeros(1, 1, 1, 2), align_corners=True).item()
         2.0
 
     Source: Jaderberg et al., Spatial Transformer Networks, 2015
@@ -273,7 +273,7 @@ def affine_grid(theta: Tensor, size: Sequence[int], align_corners: bool | None =
 
     Example:
         >>> theta = burn.tensor([[[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]]])
-        >>> F.affine_grid(theta, (1, 1, 1, 2), align_corners=True).tolist()
+        >>> burn.functional.affine_grid(theta, (1, 1, 1, 2), align_corners=True).tolist()
         [[[[-1.0, 0.0], [1.0, 0.0]]]]
     """
     extents = tuple(int(n) for n in size)

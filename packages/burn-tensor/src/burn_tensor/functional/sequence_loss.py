@@ -51,8 +51,8 @@ def ctc_loss(
 
     Example:
         >>> p = burn.zeros(2, 1, 2)
-        >>> F.ctc_loss(p, burn.tensor([[1]]), (2,), (1,), reduction="sum").exp().item() > 0
-        True
+        >>> burn.functional.ctc_loss(p, burn.tensor([[1]]), (2,), (1,)).shape
+        ()
 
     Source: Graves et al., Connectionist Temporal Classification, 2006
     """

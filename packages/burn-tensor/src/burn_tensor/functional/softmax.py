@@ -38,7 +38,7 @@ def softmax(
     Gradient: y (g - sum(g y)).
 
     Example:
-        >>> F.softmax(burn.tensor([0.0, 0.0]), 0).tolist()
+        >>> burn.functional.softmax(burn.tensor([0.0, 0.0]), 0).tolist()
         [0.5, 0.5]
     """
     rank = len(input.shape)
@@ -71,7 +71,7 @@ def log_softmax(
     Gradient: g - softmax(x) sum(g).
 
     Example:
-        >>> F.log_softmax(burn.tensor([7.0]), 0).tolist()
+        >>> burn.functional.log_softmax(burn.tensor([7.0]), 0).tolist()
         [0.0]
     """
     rank = len(input.shape)
@@ -104,7 +104,7 @@ def softmin(
     Gradient: that of softmax, negated.
 
     Example:
-        >>> F.softmin(burn.tensor([0.0, 0.0]), 0).tolist()
+        >>> burn.functional.softmin(burn.tensor([0.0, 0.0]), 0).tolist()
         [0.5, 0.5]
     """
     b = input.b
@@ -137,7 +137,7 @@ def gumbel_softmax(
     Gradient: that of softmax((logits + noise) / tau).
 
     Example:
-        >>> F.gumbel_softmax(burn.zeros(3), hard=True).sum().item()
+        >>> burn.functional.gumbel_softmax(burn.zeros(3), hard=True).sum().item()
         1.0
 
     Source: Jang et al., Categorical Reparameterization with Gumbel-Softmax, 2016

@@ -73,8 +73,8 @@ def max_unpool1d(
     Gradient: from the places that were filled.
 
     Example:
-        >>> y, i = F.max_pool1d(burn.ones(1, 1, 4), 2, return_indices=True)
-        >>> F.max_unpool1d(y, i, 2).shape
+        >>> y, i = burn.functional.max_pool1d(burn.ones(1, 1, 4), 2, return_indices=True)
+        >>> burn.functional.max_unpool1d(y, i, 2).shape
         (1, 1, 4)
     """
     return _max_unpool("max_unpool1d", 1, input, indices, kernel_size, stride, padding, output_size)
@@ -110,8 +110,8 @@ def max_unpool2d(
     Gradient: from the places that were filled.
 
     Example:
-        >>> y, i = F.max_pool2d(burn.ones(1, 1, 4, 4), 2, return_indices=True)
-        >>> F.max_unpool2d(y, i, 2).shape
+        >>> y, i = burn.functional.max_pool2d(burn.ones(1, 1, 4, 4), 2, return_indices=True)
+        >>> burn.functional.max_unpool2d(y, i, 2).shape
         (1, 1, 4, 4)
     """
     return _max_unpool("max_unpool2d", 2, input, indices, kernel_size, stride, padding, output_size)
@@ -147,8 +147,8 @@ def max_unpool3d(
     Gradient: from the places that were filled.
 
     Example:
-        >>> y, i = F.max_pool3d(burn.ones(1, 1, 4, 4, 4), 2, return_indices=True)
-        >>> F.max_unpool3d(y, i, 2).shape
+        >>> y, i = burn.functional.max_pool3d(burn.ones(1, 1, 4, 4, 4), 2, return_indices=True)
+        >>> burn.functional.max_unpool3d(y, i, 2).shape
         (1, 1, 4, 4, 4)
     """
     return _max_unpool("max_unpool3d", 3, input, indices, kernel_size, stride, padding, output_size)
@@ -194,7 +194,7 @@ def lp_pool1d(
     Gradient: defined where the sum is not 0.
 
     Example:
-        >>> F.lp_pool1d(burn.ones(1, 1, 5), 2.0, 2).shape
+        >>> burn.functional.lp_pool1d(burn.ones(1, 1, 5), 2.0, 2).shape
         (1, 1, 2)
     """
     return _lp_pool("lp_pool1d", avg_pool1d, 1, input, norm_type, kernel_size, stride, ceil_mode)
@@ -228,7 +228,7 @@ def lp_pool2d(
     Gradient: defined where the sum is not 0.
 
     Example:
-        >>> F.lp_pool2d(burn.ones(1, 1, 5, 5), 2.0, 2).shape
+        >>> burn.functional.lp_pool2d(burn.ones(1, 1, 5, 5), 2.0, 2).shape
         (1, 1, 2, 2)
     """
     return _lp_pool("lp_pool2d", avg_pool2d, 2, input, norm_type, kernel_size, stride, ceil_mode)
@@ -262,7 +262,7 @@ def lp_pool3d(
     Gradient: defined where the sum is not 0.
 
     Example:
-        >>> F.lp_pool3d(burn.ones(1, 1, 5, 5, 5), 2.0, 2).shape
+        >>> burn.functional.lp_pool3d(burn.ones(1, 1, 5, 5, 5), 2.0, 2).shape
         (1, 1, 2, 2, 2)
     """
     return _lp_pool("lp_pool3d", avg_pool3d, 3, input, norm_type, kernel_size, stride, ceil_mode)

@@ -59,7 +59,7 @@ def pad(
     Gradient: defined.
 
     Example:
-        >>> F.pad(burn.tensor([1, 2, 3]), (2, -1), "reflect").tolist()
+        >>> burn.functional.pad(burn.tensor([1, 2, 3]), (2, -1), "reflect").tolist()
         [3, 2, 1, 2]
     """
     b = input.b
@@ -95,7 +95,7 @@ def pixel_shuffle(input: Tensor, upscale_factor: int) -> Tensor:
     Gradient: defined.
 
     Example:
-        >>> F.pixel_shuffle(burn.ones(4, 1, 1), 2).shape
+        >>> burn.functional.pixel_shuffle(burn.ones(4, 1, 1), 2).shape
         (1, 2, 2)
 
     Source: Shi et al., Real-Time Single Image and Video Super-Resolution, 2016
@@ -135,7 +135,7 @@ def pixel_unshuffle(input: Tensor, downscale_factor: int) -> Tensor:
     Gradient: defined.
 
     Example:
-        >>> F.pixel_unshuffle(burn.ones(1, 2, 2), 2).shape
+        >>> burn.functional.pixel_unshuffle(burn.ones(1, 2, 2), 2).shape
         (4, 1, 1)
     """
     r = downscale_factor
@@ -172,7 +172,7 @@ def channel_shuffle(input: Tensor, groups: int) -> Tensor:
     Gradient: defined.
 
     Example:
-        >>> F.channel_shuffle(burn.arange(4).reshape(1, 4, 1), 2).flatten().tolist()
+        >>> burn.functional.channel_shuffle(burn.arange(4).reshape(1, 4, 1), 2).flatten().tolist()
         [0, 2, 1, 3]
 
     Source: Zhang et al., ShuffleNet, 2017
@@ -217,7 +217,7 @@ def unfold(
     Gradient: windows add up.
 
     Example:
-        >>> F.unfold(burn.ones(1, 1, 3, 3), 2).shape
+        >>> burn.functional.unfold(burn.ones(1, 1, 3, 3), 2).shape
         (1, 4, 4)
     """
     op = "unfold"
@@ -262,7 +262,7 @@ def fold(
     Gradient: defined.
 
     Example:
-        >>> F.fold(burn.ones(1, 4, 1), 2, 2).tolist()
+        >>> burn.functional.fold(burn.ones(1, 4, 1), 2, 2).tolist()
         [[[[1.0, 1.0], [1.0, 1.0]]]]
     """
     op = "fold"
