@@ -8,9 +8,9 @@ import pytest
 
 import burn_tensor as bt
 from burn_dispatch import Device, no_grad
-from burn_std import AutodiffError, ShapeError
+from burn_std import AutodiffError, DeviceError, ShapeError
 
-DEVICE = Device.flex().autodiff()
+DEVICE = Device.default().autodiff()
 
 
 def leaf(*values: float) -> bt.Tensor:
@@ -48,6 +48,8 @@ def test_cotangents() -> None:
     with pytest.raises(AutodiffError, match="cotangent"):
         y.backward()
     assert x.grad(y.backward(bt.tensor([1.0, 10.0]))).tolist() == [3, 30]
+    with pytest.raises(DeviceError, match="cotangent"):
+        (x * 3).backward(bt.ones(2, device="flex:5"))
     with pytest.raises(ShapeError):
         (x * 3).backward(bt.ones(3))
     with pytest.raises(AutodiffError):

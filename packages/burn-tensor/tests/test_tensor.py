@@ -162,13 +162,13 @@ def test_copies_and_pickles() -> None:
     for y in (copy.copy(x), copy.deepcopy(x), pickle.loads(pickle.dumps(x)), x.clone()):
         assert y is not x
         assert y.equal(x)
-    leaf = bt.ones(2, device=Device.flex().autodiff()).require_grad()
+    leaf = bt.ones(2, device=Device.default().autodiff()).require_grad()
     assert copy.deepcopy(leaf).is_require_grad()
     assert pickle.loads(pickle.dumps(leaf)).is_require_grad()
 
 
 def test_clone_of_a_leaf_is_no_leaf() -> None:
-    x = bt.ones(2, device=Device.flex().autodiff()).require_grad()
+    x = bt.ones(2, device=Device.default().autodiff()).require_grad()
     y = x.clone()
     assert not y.is_require_grad()
     assert x.grad((x * 2 + y).sum().backward()).tolist() == [3, 3]
@@ -222,7 +222,7 @@ def test_quantiles_agree_with_numpy() -> None:
 
 
 def test_std_of_equal_values_has_gradient_zero() -> None:
-    x = bt.ones(3, device=Device.flex().autodiff()).require_grad()
+    x = bt.ones(3, device=Device.default().autodiff()).require_grad()
     assert x.grad(x.std().backward()).tolist() == [0, 0, 0]
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from burn_backend import TensorBase
 from burn_dispatch import current_scope, scope
-from burn_std import ArgumentError, AutodiffError
+from burn_std import ArgumentError, AutodiffError, DeviceError
 from burn_tensor.arguments import need_tensor
 from burn_tensor.methods import Methods
 
@@ -64,6 +64,8 @@ class AutogradMethods(Methods):
             [4.0]
         """
         decorator = self.b.need_autodiff("backward")
+        if cotangent is not None:
+            _check_cotangent(self, cotangent)
         return decorator.backward([self], [cotangent], retain_graph, create_graph)
 
     def grad(self, grads: Any) -> Tensor | None:
@@ -121,6 +123,17 @@ class AutogradMethods(Methods):
         return self.node is not None and bool(self.b.need_autodiff("is_require_grad").is_leaf(self))
 
 
+def _check_cotangent(y: TensorBase, g: Any) -> None:
+    """Raise unless a cotangent is a tensor on its output's device."""
+    need_tensor("backward", "a cotangent", g)
+    if g.b.resource is not y.b.resource:
+        raise DeviceError(
+            "backward", "a cotangent is on its output's device",
+            got=f"{g.b.device} for {y.b.device}",
+            remedy="Move it with .to_device(device).",
+        )  # fmt: skip
+
+
 def backward(
     outputs: Tensor | Sequence[Tensor],
     cotangents: Tensor | Sequence[Tensor | None] | None = None,
@@ -154,6 +167,9 @@ def backward(
         raise ArgumentError("backward", "needs at least one output", got="none")
     for y in ys:
         need_tensor("backward", "every output", y)
+    for y, g in zip(ys, gs, strict=False):  # another number of them is the tape's error
+        if g is not None:
+            _check_cotangent(y, g)
     tracked = next((y for y in ys if y.node is not None), ys[0])
     return tracked.b.need_autodiff("backward").backward(ys, gs, retain_graph, create_graph)
 
