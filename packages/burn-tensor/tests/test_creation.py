@@ -13,7 +13,8 @@ from burn_std import ArgumentError, DTypeError, ShapeError, dtypes as d
 def test_dtypes_of_python_data() -> None:
     wanted = [
         (1, d.int64), (1.0, d.float32), (True, d.bool_), ([1, 2.5], d.float32),
-        ([True, False], d.bool_),        ([True, 2], d.int64), ([], d.float32), ([[], []], d.float32), (np.float64(1), d.float32),
+        ([True, False], d.bool_), ([True, 2], d.int64), ([], d.float32), ([[], []], d.float32),
+        (np.float64(1), d.float32),
         (np.ones(1), d.float64), (np.ones(1, np.int8), d.int8), ([np.ones(2)], d.float64),
     ]  # fmt: skip
     for data, dtype in wanted:
