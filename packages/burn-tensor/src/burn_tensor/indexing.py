@@ -373,13 +373,9 @@ def setitem(x: Tensor, key: Any, value: Tensor) -> Tensor:
 
 def put(x: Tensor, value: Tensor, arrays: list[Tensor], dims: Shape, accumulate: bool) -> Tensor:
     """Return x with a value at integer arrays; ones in front of the value's shape are ignored."""
-    from burn_ir import Spec
-    from burn_ir.rules.index import index_shape
-
     if not arrays:
         return x.b.slice_assign(x, value, (1,) * len(x.shape), (0,) * len(x.shape), x.shape)
-    specs = tuple(Spec(a.shape, a.dtype) for a in arrays)
-    rank = len(index_shape("index_put", Spec(x.shape, x.dtype), specs, dims))
+    rank = len(x.shape) - len(dims) + max(len(a.shape) for a in arrays)
     return x.b.index_put(x, _trimmed(value, rank), arrays, dims, accumulate)
 
 

@@ -7,7 +7,7 @@ from math import prod
 from typing import TYPE_CHECKING, Any
 
 from burn_backend import TensorBase
-from burn_ir.rules.basic import broadcast_shapes as _joined
+from burn_ir import broadcast_shapes as _joined
 from burn_std import ArgumentError, DType, DTypeError, ShapeError, promote_dtypes
 from burn_tensor.arguments import Number, as_ints, need_tensor, one_dim, tensor_list
 

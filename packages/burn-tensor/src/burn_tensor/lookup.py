@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from burn_backend import TensorBase
 from burn_dispatch import plain_scalar
+from burn_ir import broadcast_shapes
 from burn_std import ArgumentError, DTypeError, ShapeError
 from burn_std.dtypes import bool_, float64
 from burn_tensor.arguments import Number, need_tensor, one_dim
@@ -309,8 +310,6 @@ class LookupMethods(Methods):
         b = self.b
         x: Any = self
         if mask.shape != self.shape:
-            from burn_ir.rules.basic import broadcast_shapes
-
             shape = broadcast_shapes("masked_select", self.shape, mask.shape)
             x, mask = b.expand(self, shape), b.expand(mask, shape)
         return b.masked_select(x, mask)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from burn_backend import TensorBase
 from burn_dispatch import Device, seed_all
+from burn_ir import broadcast_shapes
 from burn_std import ArgumentError, DType, DTypeError, ShapeError
 from burn_std.dtypes import int64
 from burn_tensor.arguments import Number, as_int, flat, need_tensor
@@ -140,8 +141,6 @@ def normal(
             float(std),
             b.next_key(),
         )
-    from burn_ir.rules.basic import broadcast_shapes
-
     b = tensors[0].b if device is None else context_of(device)
     shape = broadcast_shapes("normal", *(t.shape for t in tensors))
     if size is not None:
