@@ -12,8 +12,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import settings
 
 from burn_dispatch import device as burn_device
+
+# Property tests say the same today and tomorrow; `--hypothesis-profile=long` draws anew, and more.
+settings.register_profile("fixed", derandomize=True, deadline=None, max_examples=100, database=None)
+settings.register_profile("long", deadline=None, max_examples=5000, database=None)
+if settings.get_current_profile_name() != "long":
+    settings.load_profile("fixed")
 
 HERE = Path(__file__).parent
 CASES = HERE / "cases"
