@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
+
 from burn.__main__ import main
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import subprocess
 import sys
 
-import burn
 import pytest
+
+import burn
 
 
 def test_every_public_name_is_there() -> None:

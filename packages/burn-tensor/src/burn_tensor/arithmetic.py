@@ -252,6 +252,9 @@ class ArithmeticMethods(Methods):
     def pow(self, exponent: Tensor | Number) -> Tensor:
         """Return x to the power `exponent`.
 
+        Args:
+            exponent: the power, a tensor or a number; broadcasts with x.
+
         Gradient: g exponent x^(exponent - 1) for x (0 where exponent is 0),
         g x^exponent log(x) for exponent (0 where x is 0 and exponent >= 0).
 

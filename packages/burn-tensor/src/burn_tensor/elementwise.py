@@ -539,6 +539,8 @@ class ElementwiseMethods(Methods):
         Args:
             dtype: float dtype of the result; None means the device's default.
 
+        Gradient: 1: the cotangent of a quantised tensor is that of the floats it stands for.
+
         Example:
             >>> burn.tensor([0.0, 2.0]).quantize(burn.quantized(8)).dequantize()
             tensor([0., 2.])

@@ -141,6 +141,9 @@ class ReduceMethods(Methods):
     def count_nonzero(self, dim: Dim = None) -> Tensor:
         """Return how many elements are not zero, as int64.
 
+        Args:
+            dim: the dim or dims to count along; None counts all.
+
         Example:
             >>> burn.tensor([[0, 1], [2, 3]]).count_nonzero(0)
             tensor([1, 2])
@@ -565,6 +568,9 @@ class ReduceMethods(Methods):
     def cumsum(self, dim: int, dtype: DType | None = None) -> Tensor:
         """Return running sums along a dim; integers and bools give int64.
 
+        Args:
+            dim: the dim to run along.
+
         Gradient: the running sum of g from the end.
 
         Example:
@@ -575,6 +581,9 @@ class ReduceMethods(Methods):
 
     def cumprod(self, dim: int, dtype: DType | None = None) -> Tensor:
         """Return running products along a dim; integers and bools give int64.
+
+        Args:
+            dim: the dim to run along.
 
         Gradient: defined, also where elements are 0.
 
@@ -587,6 +596,9 @@ class ReduceMethods(Methods):
     def cummax(self, dim: int) -> ValuesIndices:
         """Return running maxima along a dim and their last indices; NaN stays.
 
+        Args:
+            dim: the dim to run along.
+
         Gradient: to the indices.
 
         Example:
@@ -597,6 +609,9 @@ class ReduceMethods(Methods):
 
     def cummin(self, dim: int) -> ValuesIndices:
         """Return running minima along a dim and their last indices; NaN stays.
+
+        Args:
+            dim: the dim to run along.
 
         Gradient: to the indices.
 

@@ -337,6 +337,10 @@ class ShapeMethods(Methods):
     def flip(self, *args: Any, dims: Sequence[int] | None = None) -> Tensor:
         """Return x reversed along dims.
 
+        Args:
+            args: the dims to reverse, as ints or one tuple.
+            dims: the same, by name.
+
         Gradient: g reversed.
 
         Example:
