@@ -570,6 +570,7 @@ class ReduceMethods(Methods):
 
         Args:
             dim: the dim to run along.
+            dtype: of the result; else integers and bools give int64, floats stay.
 
         Gradient: the running sum of g from the end.
 
@@ -584,6 +585,7 @@ class ReduceMethods(Methods):
 
         Args:
             dim: the dim to run along.
+            dtype: of the result; else integers and bools give int64, floats stay.
 
         Gradient: defined, also where elements are 0.
 
