@@ -118,25 +118,35 @@ def balanced_node(
         payload = payloads[position]
         if isinstance(parent, list):
             return tuple(payload)
-        if parent is not None and parent.recipe is not None and parent.recipe.can:
-            parent.recipe.uses += 1
-            return LAZY
-        return payload
+        lazy = parent is not None and parent.recipe is not None and parent.recipe.can
+        return LAZY if lazy else payload
 
-    node.recipe = Recipe(can, [])
+    node.recipe = Recipe(can, [keep(i) for i in range(len(parents))] if can else [])
     saved: list[Any] = []
     for is_output, position in call.saves:
-        if not is_output:
-            saved.append(keep(position))
-        elif can:
-            node.recipe.uses += 1
-            saved.append(LAZY)
+        if is_output:
+            value = LAZY if can else output[position] if entry.multi else output
         else:
-            saved.append(output[position] if entry.multi else output)
+            value = keep(position)
+        if value is LAZY:
+            _claim(node if is_output else parents[position])
+        saved.append(value)
     node.saved = tuple(saved)
-    if can:
-        node.recipe.inputs = [keep(i) for i in range(len(parents))]
     return node
+
+
+def _claim(node: Node) -> None:
+    """Note that a consumer will ask for a node's output.
+
+    The first claim makes the node a consumer of its own inputs, since it will be recomputed once.
+    """
+    stack = [node]
+    while stack:
+        top = stack.pop()
+        top.recipe.uses += 1
+        if top.recipe.uses == 1:
+            inputs = zip(top.parents, top.recipe.inputs, strict=True)
+            stack += [p for p, v in inputs if v is LAZY]
 
 
 class _State:

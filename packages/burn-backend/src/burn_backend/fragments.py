@@ -7,9 +7,9 @@ The generator in burn-dispatch owns one frame:
     finish    `t_` (or the list `ts_`) holds the result tensors; a layer attaches what it keeps
 
 A backend fills `produce`; a decorator gets the fragments of what it wraps and returns its own.
-`d_` is the payload dtype of the promoted (or first) input. Capitalised names are constants;
-`constants` says what they are. Locals of a layer end in an underscore, since inputs and attributes of
-an entry may have any other name.
+`d_` is the payload dtype of the promoted (or first) input. Capitalised names are constants, and
+`constants` says what they are. Locals of a layer end in an underscore, since inputs and attributes
+of an entry may have any other name.
 """
 
 from __future__ import annotations

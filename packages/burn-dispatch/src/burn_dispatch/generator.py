@@ -119,10 +119,7 @@ def _load(
             *(f"        {t}" for t in take),
         ]
         return [*out, f"    except AttributeError: {again}"]
-    out = ["try:"]
-    if not first:
-        out.append(f"    if {other.replace('{}', name)}: {again}")
-    out += [f"    {t}" for t in take]
+    out = ["try:", f"    if {other.replace('{}', name)}: {again}", *(f"    {t}" for t in take)]
     if reference and not first:
         out += ["except AttributeError:", f"    {v} = SCALAR({reference}_v.dtype, {name})"]
         out += [f"    if {v} is None: {again}", *(f"    {a}" for a in absent)]

@@ -97,7 +97,7 @@ class Optimizer:
             raise ArgumentError(
                 f"{type(self).__name__}.step",
                 "grads holds no gradient of this model's parameters",
-                remedy="Is the model on an autodiff device, and is this the model that made the loss?",
+                remedy="Is the model on an autodiff device, and did it make the loss?",
             )
         used = []
         for params in groups.values():
