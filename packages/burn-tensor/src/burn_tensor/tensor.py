@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from burn_backend import TensorBase, register_tensor_class
 from burn_dispatch import current_scope
-from burn_std import ArgumentError
+from burn_std import ArgumentError, BurnError
 from burn_tensor.absent import remedy
 from burn_tensor.arithmetic import ArithmeticMethods
 from burn_tensor.autograd import AutogradMethods, refuse_assignment
@@ -91,27 +91,31 @@ class Tensor(
     # ---- keys ---------------------------------------------------------------------------------
 
     def __getitem__(self, key: Any) -> Tensor:
-        shape = self.v.shape
-        c = key.__class__
-        if c is int:
-            if shape and -shape[0] <= key < shape[0]:
-                return self.b.select(self, 0, key if key >= 0 else key + shape[0])
+        try:
+            shape = self.v.shape
+            c = key.__class__
+            if c is int:
+                if shape and -shape[0] <= key < shape[0]:
+                    return self.b.select(self, 0, key if key >= 0 else key + shape[0])
+                return getitem(self, key)
+            if c is slice:
+                steps, starts, stops = SLICES[shape, key.start, key.stop, key.step]
+                return self.b.slice(self, steps, starts, stops)
+            if key is None or key is Ellipsis:
+                key, c = (key,), tuple
+            if c is tuple:
+                parts = parts_of(key)
+                if parts is not None:
+                    w = WINDOWS[shape, parts]
+                    if w.drop or w.new:
+                        return read_window(self, w)
+                    return self.b.slice(self, w.steps, w.starts, w.stops)
+            elif c is Tensor and key.dtype.is_int and shape:
+                return self.b.index(self, [key], (0,))
             return getitem(self, key)
-        if c is slice:
-            steps, starts, stops = SLICES[shape, key.start, key.stop, key.step]
-            return self.b.slice(self, steps, starts, stops)
-        if key is None or key is Ellipsis:
-            key, c = (key,), tuple
-        if c is tuple:
-            parts = parts_of(key)
-            if parts is not None:
-                w = WINDOWS[shape, parts]
-                if w.drop or w.new:
-                    return read_window(self, w)
-                return self.b.slice(self, w.steps, w.starts, w.stops)
-        elif c is Tensor and key.dtype.is_int and shape:
-            return self.b.index(self, [key], (0,))
-        return getitem(self, key)
+        except BurnError as error:
+            # Keys are read by several functions; the user's line is what matters.
+            raise error.with_traceback(None) from None
 
     def __setitem__(self, key: Any, value: Any) -> None:
         if getrefcount(self) <= _TEMPORARY:
