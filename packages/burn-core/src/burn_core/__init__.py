@@ -1,18 +1,54 @@
-"""Modules, parameters, buffers, configs and initializers."""
+"""Modules, parameters, buffers, configs, records, selections, adapters and initializers."""
 
-from burn_core import init as init
-from burn_core.config import Config as Config, ModuleConfig as ModuleConfig
-from burn_core.module import Module as Module, is_training as is_training
-from burn_core.parameter import Buffer as Buffer, Parameter as Parameter
-from burn_core.tree import walk as walk
+from burn_core import init
+from burn_core.behaviour import (
+    is_training,
+    updates_statistics,
+)
+from burn_core.config import Config
+from burn_core.constructor import ModuleConfig
+from burn_core.module import Module
+from burn_core.parameter import Buffer, Parameter
+from burn_core.reparameterization import (
+    Lora,
+    Quantizer,
+    Reparameterization,
+    apply_lora,
+    merge_lora,
+    quantize_weights,
+)
+from burn_core.selection import ParamGroup, Selector, group_of
+from burn_core.state import (
+    DTypePolicy,
+    LoadedKeys,
+    ModuleRecord,
+)
+from burn_core.summary import Summary, SummaryRow
+from burn_core.tree import any_autodiff, walk
 
 __all__ = [
     "Buffer",
     "Config",
+    "DTypePolicy",
+    "LoadedKeys",
+    "Lora",
     "Module",
     "ModuleConfig",
+    "ModuleRecord",
+    "ParamGroup",
     "Parameter",
+    "Quantizer",
+    "Reparameterization",
+    "Selector",
+    "Summary",
+    "SummaryRow",
+    "any_autodiff",
+    "apply_lora",
+    "group_of",
     "init",
     "is_training",
+    "merge_lora",
+    "quantize_weights",
+    "updates_statistics",
     "walk",
 ]

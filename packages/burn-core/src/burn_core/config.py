@@ -1,4 +1,4 @@
-"""Configs: what rebuilds a module or an experiment, as JSON."""
+"""Experiment configs: frozen dataclasses that are JSON both ways."""
 
 from __future__ import annotations
 
@@ -6,266 +6,227 @@ import dataclasses
 import inspect
 import json
 import os
+import types
+import typing
 from collections.abc import Mapping
-from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, dataclass_transform
 
-from burn_dispatch import Device
-from burn_std import ConfigError, DType, parse_dtype
-
-_MODULES: dict[str, type] = {}
+from burn_core.constructor import ModuleConfig
+from burn_core.encoding import decode, encode, parse_json, read_json, write_json
+from burn_std import ConfigError
 
 
-def register_module(cls: type) -> None:
-    """Make a module class known by name, so that a config finds it without importing by path."""
-    _MODULES[f"{cls.__module__}.{cls.__qualname__}"] = cls
-
-
-def record_call(made: Any, cls: type, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-    """Remember the arguments of the outermost constructor call."""
-    made.__dict__["__call_args__"] = (cls, args, kwargs)
-
-
-def constructor(cls: type) -> inspect.Signature:
-    """Return the signature of `__init__` without self; the metaclass hides it from `inspect`."""
-    declared = cls.__dict__.get("__signature__")
-    if declared is not None:
-        found: inspect.Signature = declared
-        return found
-    signature = inspect.signature(cls.__init__)  # type: ignore[misc]
-    return signature.replace(parameters=list(signature.parameters.values())[1:])
-
-
-def encode(value: Any, where: str) -> Any:
-    """Return a JSON-able form of a constructor argument.
-
-    Raises:
-        ConfigError: the value has none; `where` names it.
-    """
-    if value is None or isinstance(value, (bool, int, float, str)):
-        return value
-    if isinstance(value, DType):
-        return {"dtype": value.name}
-    if isinstance(value, tuple):
-        return {"tuple": [encode(v, f"{where}[{k}]") for k, v in enumerate(value)]}
-    if isinstance(value, list):
-        return [encode(v, f"{where}[{k}]") for k, v in enumerate(value)]
-    if isinstance(value, Mapping):
-        return {"map": {str(k): encode(v, f"{where}.{k}") for k, v in value.items()}}
-    if hasattr(value, "__call_args__"):
-        return ModuleConfig.of(value).to_dict()
-    raise ConfigError(
-        where, "a constructor argument must be serialisable", got=type(value).__name__,
-        remedy="Pass numbers, strings, dtypes, modules, or lists and dicts of them.",
-    )  # fmt: skip
-
-
-def decode(value: Any, device: Device | None) -> Any:
-    """Return the constructor argument of its JSON-able form."""
-    if isinstance(value, list):
-        return [decode(v, device) for v in value]
-    if isinstance(value, dict):
-        if "dtype" in value:
-            return parse_dtype(value["dtype"])
-        if "tuple" in value:
-            return tuple(decode(v, device) for v in value["tuple"])
-        if "map" in value:
-            return {k: decode(v, device) for k, v in value["map"].items()}
-        if "module" in value:
-            return ModuleConfig.from_dict(value).init(device)
-        raise ConfigError("Config", "a value has an unknown form", got=sorted(value))
-    return value
-
-
-class ModuleConfig:
-    """The constructor call of a module.
-
-    Attributes:
-        module: qualified name of the class.
-        args: arguments by name; `*args` of a constructor stand under its name as a list.
-
-    Example:
-        >>> ModuleConfig("burn_nn.linear.Linear", {"in_features": 2, "out_features": 1}).to_json()
-        '{"module": "burn_nn.linear.Linear", "args": {"in_features": 2, "out_features": 1}}'
-    """
-
-    __slots__ = ("args", "module")
-
-    def __init__(self, module: str, args: dict[str, Any]) -> None:
-        self.module = module
-        self.args = args
-
-    @classmethod
-    def of(cls, made: Any) -> ModuleConfig:
-        """Return the config of a module."""
-        kind, args, kwargs = made.__call_args__
-        signature = constructor(kind)
-        bound = signature.bind(*args, **kwargs).arguments
-        name = f"{kind.__module__}.{kind.__qualname__}"
-        out: dict[str, Any] = {}
-        for key, value in bound.items():
-            if isinstance(value, Device):
-                continue
-            var = signature.parameters[key].kind
-            if var is inspect.Parameter.VAR_POSITIONAL:
-                out[key] = [encode(v, f"{name}.{key}[{k}]") for k, v in enumerate(value)]
-            elif var is inspect.Parameter.VAR_KEYWORD:
-                out.update({k: encode(v, f"{name}.{k}") for k, v in value.items()})
-            else:
-                out[key] = encode(value, f"{name}.{key}")
-        return cls(name, out)
-
-    def init(self, device: Device | None = None) -> Any:
-        """Build the module.
-
-        Args:
-            device: passed as `device=` where the constructor takes it.
-
-        Raises:
-            ConfigError: the class is unknown (import its module first) or an argument is.
-        """
-        kind = _MODULES.get(self.module)
-        if kind is None:
-            raise ConfigError(
-                self.module, "no module class of that name is loaded",
-                remedy=f"Import {self.module.rpartition('.')[0]} first.",
-            )  # fmt: skip
-        params = constructor(kind).parameters
-        loose = any(p.kind is inspect.Parameter.VAR_KEYWORD for p in params.values())
-        unknown = [k for k in self.args if k not in params and not loose]
-        if unknown:
-            raise ConfigError(self.module, "unknown fields", got=unknown)
-        positional: list[Any] = []
-        named: dict[str, Any] = {}
-        for key, value in self.args.items():
-            made = decode(value, device)
-            if key in params and params[key].kind is inspect.Parameter.VAR_POSITIONAL:
-                positional = made
-            else:
-                named[key] = made
-        if device is not None and "device" in params:
-            named["device"] = device
-        return kind(*positional, **named)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the JSON-able form."""
-        return {"module": self.module, "args": self.args}
-
-    @classmethod
-    def from_dict(cls, data: Any) -> ModuleConfig:
-        """Return the config of its JSON-able form."""
-        if not isinstance(data, dict) or set(data) != {"module", "args"} or not isinstance(data["args"], dict):
-            raise ConfigError("ModuleConfig", "needs exactly the fields module and args", got=sorted(data) if isinstance(data, dict) else type(data).__name__)
-        return cls(str(data["module"]), data["args"])
-
-    def to_json(self) -> str:
-        """Return JSON text."""
-        return json.dumps(self.to_dict())
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write JSON to a file, whole or not at all."""
-        write_text(path, json.dumps(self.to_dict(), indent=2) + "\n")
-
-    @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> ModuleConfig:
-        """Read a config that `save` wrote."""
-        return cls.from_dict(read_json(path))
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, ModuleConfig) and self.to_dict() == other.to_dict()
-
-    def __repr__(self) -> str:
-        return f"ModuleConfig({self.module}, {self.args})"
-
-
+@dataclass_transform(frozen_default=True, field_specifiers=(dataclasses.field,))
 class Config:
     """Base of experiment configs: a subclass with annotations becomes a frozen dataclass.
 
+    Fields are numbers, texts, dtypes, paths, other configs, configs of modules, and lists, tuples
+    and dicts of them. Numbers and texts are checked against their annotations.
+
     Example:
-        >>> class Run(Config):
+        >>> class Run(burn.Config):
         ...     lr: float = 0.1
         ...     epochs: int = 3
         >>> Run(lr=0.5).to_json()
         '{"lr": 0.5, "epochs": 3}'
         >>> Run.from_json('{"lr": 0.5}').epochs
         3
+        >>> Run.from_json('{"rate": 0.5}')
+        Traceback (most recent call last):
+        burn_std.errors.ConfigError: Run: fields must match; got unknown ['rate'], missing []
     """
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         dataclasses.dataclass(frozen=True)(cls)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the fields, nested configs as dicts."""
-        out: dict[str, Any] = {}
+    def __post_init__(self) -> None:
+        """Check numbers and texts against the annotations; a subclass that overrides it calls it.
+
+        Raises:
+            ConfigError: a value is of another kind.
+        """
+        hints = _hints(type(self))
         for f in dataclasses.fields(self):  # type: ignore[arg-type]
-            value = getattr(self, f.name)
-            where = f"{type(self).__name__}.{f.name}"
-            out[f.name] = value.to_dict() if isinstance(value, (Config, ModuleConfig)) else encode(value, where)
-        return out
+            _check(getattr(self, f.name), hints.get(f.name), f"{type(self).__name__}.{f.name}")
+
+    def replace(self, **changes: Any) -> Self:
+        """Return a config with some fields changed.
+
+        Args:
+            changes: fields by name.
+
+        Raises:
+            ConfigError: a field is unknown.
+        """
+        unknown = [k for k in changes if k not in _fields(type(self))]
+        if unknown:
+            raise ConfigError(
+                type(self).__name__, "fields must match", got=f"unknown {unknown}, missing []"
+            )
+        return dataclasses.replace(self, **changes)  # type: ignore[type-var]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the fields in JSON-able form, nested configs as dicts.
+
+        Raises:
+            ConfigError: a value cannot be serialised; its field is named.
+        """
+        name = type(self).__name__
+        hints = _hints(type(self))
+        return {
+            f.name: _write(getattr(self, f.name), hints.get(f.name), f"{name}.{f.name}")
+            for f in dataclasses.fields(self)  # type: ignore[arg-type]
+        }
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
         """Return the config of a dict.
 
-        Raises:
-            ConfigError: fields are unknown or missing; all are named.
-        """
-        import typing
+        Args:
+            data: what `to_dict` returned; fields with defaults may be absent.
 
-        fields = {f.name: f for f in dataclasses.fields(cls)}  # type: ignore[arg-type]
+        Raises:
+            ConfigError: fields are unknown or missing (all are named), or a value is of another
+                kind than its annotation.
+        """
+        if not isinstance(data, Mapping):
+            raise ConfigError(cls.__name__, "needs fields by name", got=type(data).__name__)
+        fields = _fields(cls)
         unknown = [k for k in data if k not in fields]
         missing = [
             n for n, f in fields.items()
-            if n not in data and f.default is dataclasses.MISSING and f.default_factory is dataclasses.MISSING
+            if n not in data
+            and f.default is dataclasses.MISSING
+            and f.default_factory is dataclasses.MISSING
         ]  # fmt: skip
         if unknown or missing:
-            raise ConfigError(cls.__name__, "fields must match", got=f"unknown {unknown}, missing {missing}")
-        hints = typing.get_type_hints(cls)
-        made = {}
-        for key, value in data.items():
-            kind = hints.get(key)
-            if isinstance(kind, type) and issubclass(kind, Config) and isinstance(value, dict):
-                made[key] = kind.from_dict(value)
-            elif kind is ModuleConfig:
-                made[key] = ModuleConfig.from_dict(value)
-            else:
-                made[key] = decode(value, None)
-        return cls(**made)
+            raise ConfigError(
+                cls.__name__, "fields must match", got=f"unknown {unknown}, missing {missing}"
+            )
+        hints = _hints(cls)
+        return cls(**{k: _read(v, hints.get(k), f"{cls.__name__}.{k}") for k, v in data.items()})
 
     def to_json(self) -> str:
-        """Return JSON text."""
+        """Return JSON text.
+
+        Raises:
+            ConfigError: a value cannot be serialised; its field is named.
+        """
         return json.dumps(self.to_dict())
 
     @classmethod
     def from_json(cls, text: str) -> Self:
-        """Return the config of JSON text."""
-        return cls.from_dict(json.loads(text))
+        """Return the config of JSON text.
+
+        Args:
+            text: JSON.
+
+        Raises:
+            ConfigError: as for `from_dict`, or the text is no JSON.
+        """
+        return cls.from_dict(parse_json(text))
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write JSON to a file, whole or not at all."""
-        write_text(path, json.dumps(self.to_dict(), indent=2) + "\n")
+        """Write JSON to a file, whole or not at all.
+
+        Args:
+            path: the file.
+
+        Raises:
+            ConfigError: a value cannot be serialised; its field is named.
+        """
+        write_json(path, self.to_dict())
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
-        """Read a config that `save` wrote."""
+        """Read a config that `save` wrote.
+
+        Args:
+            path: the file.
+
+        Raises:
+            ConfigError: as for `from_dict`, or the file is missing or no JSON.
+        """
         return cls.from_dict(read_json(path))
 
 
-def write_text(path: str | os.PathLike[str], text: str) -> None:
-    """Write a file by way of a temporary one, so that it is whole or not there."""
-    target = Path(path)
-    temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
-    try:
-        temporary.write_text(text, encoding="utf-8")
-        os.replace(temporary, target)
-    finally:
-        temporary.unlink(missing_ok=True)
+def _fields(cls: type) -> dict[str, dataclasses.Field[Any]]:
+    return {f.name: f for f in dataclasses.fields(cls)}
 
 
-def read_json(path: str | os.PathLike[str]) -> Any:
-    """Read JSON; ConfigError names the file and the place of a fault."""
+def _hints(cls: type) -> dict[str, Any]:
+    """Return the annotations of a config.
+
+    What cannot be resolved (a class local to a function) is left out: its values are taken as
+    they are.
+    """
     try:
-        return json.loads(Path(path).read_text(encoding="utf-8"))
-    except (json.JSONDecodeError, UnicodeDecodeError) as cause:
-        raise ConfigError("Config.load", "the file is no JSON", got=f"{path}: {cause}") from cause
+        return typing.get_type_hints(cls)
+    except NameError:
+        return {
+            name: kind
+            for base in reversed(cls.__mro__)
+            for name, kind in inspect.get_annotations(base).items()
+            if isinstance(kind, type)
+        }
+
+
+def _choices(hint: Any) -> list[Any]:
+    """Return the kinds that an annotation allows."""
+    if typing.get_origin(hint) in (typing.Union, types.UnionType):
+        return [c for part in typing.get_args(hint) for c in _choices(part)]
+    return [hint]
+
+
+def _check(value: Any, hint: Any, where: str) -> None:
+    plain = (bool, int, float, str, type(None))
+    choices = _choices(hint)
+    if not all(c in plain for c in choices):
+        return
+    fits = type(value) in choices or (float in choices and type(value) is int)
+    if not fits:
+        names = " or ".join(c.__name__ for c in choices)
+        raise ConfigError(where, f"needs {names}", got=repr(value))
+
+
+def _write(value: Any, hint: Any, where: str) -> Any:
+    if isinstance(value, (Config, ModuleConfig)):
+        return value.to_dict()
+    choices = _choices(hint)
+    if isinstance(value, (list, tuple)):
+        items = [_write(v, _item(hint, k), f"{where}[{k}]") for k, v in enumerate(value)]
+        says = any(typing.get_origin(c) is tuple or c is tuple for c in choices)
+        return {"tuple": items} if isinstance(value, tuple) and not says else items
+    if isinstance(value, dict) and any(typing.get_origin(c) is dict for c in choices):
+        return {k: _write(v, _item(hint, k), f"{where}.{k}") for k, v in value.items()}
+    return encode(value, where)
+
+
+def _read(value: Any, hint: Any, where: str) -> Any:
+    for kind in _choices(hint):
+        origin = typing.get_origin(kind)
+        if isinstance(value, dict):
+            if isinstance(kind, type) and issubclass(kind, Config):
+                return kind.from_dict(value)
+            if kind is ModuleConfig:
+                return ModuleConfig.from_dict(value)
+            if origin is dict:
+                return {k: _read(v, _item(hint, k), f"{where}.{k}") for k, v in value.items()}
+        if isinstance(value, list) and (origin in (tuple, list) or kind in (tuple, list)):
+            items = [_read(v, _item(hint, k), f"{where}[{k}]") for k, v in enumerate(value)]
+            return tuple(items) if tuple in (origin, kind) else items
+    return decode(value, None)
+
+
+def _item(hint: Any, key: Any) -> Any:
+    """Return the annotation of an element of a list, tuple or dict."""
+    for kind in _choices(hint):
+        args = typing.get_args(kind)
+        if not args:
+            continue
+        origin = typing.get_origin(kind)
+        if origin is tuple and args[-1] is not Ellipsis:
+            return args[key] if key < len(args) else None
+        return args[-1] if origin is dict else args[0]
+    return None

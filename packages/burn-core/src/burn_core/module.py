@@ -2,28 +2,43 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterator
-from contextvars import ContextVar
+import inspect
+from collections.abc import Callable, Iterator, Mapping
 from copy import deepcopy
-from typing import Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn, Self, TypeVar
 
-from burn_core.config import ModuleConfig, record_call, register_module
+from burn_core.behaviour import TRAINING, VALID, decides
+from burn_core.constructor import RECORDED, ModuleConfig, register_module
 from burn_core.parameter import Buffer, Parameter
-from burn_core.tree import rebuilt, walk
-from burn_dispatch import Device, current_scope, to_device
-from burn_std import BurnError, DType, ShapeError, StoreError
+from burn_core.selection import Selector, group_of
+from burn_core.state import LoadedKeys, ModuleRecord, load_state_dict, state_dict
+from burn_core.tree import REPARAMETERIZED, items, rebuilt, walk
+from burn_dispatch import Device, to_device
+from burn_std import ArgumentError, BurnError, DType, DTypeError
 from burn_tensor import Tensor
+
+if TYPE_CHECKING:
+    from burn_core.summary import Summary
 
 M = TypeVar("M", bound="Module")
 
-# Whether training behaviour is on in the outermost module call; None outside of any.
-_TRAINING: ContextVar[bool | None] = ContextVar("burn_training", default=None)
+# In the `__dict__` of what `valid()` made: the module it was made from.
+SOURCE = "__source__"
 
-
-def is_training() -> bool:
-    """Return whether the running forward shows training behaviour (Dropout, BatchNorm)."""
-    return bool(_TRAINING.get())
+_OTHERWISE = {
+    "requires_grad_": "Use model.freeze() and model.unfreeze().",
+    "zero_grad": "Gradients are values that nothing accumulates into.",
+    "cuda": "Use model.to_device(burn.Device.cuda()).",
+    "register_buffer": "Write self.name = nn.Buffer(tensor).",
+    "register_parameter": "Write self.name = nn.Parameter(tensor).",
+    "add_module": "Write self.name = module.",
+    "register_module": "Write self.name = module.",
+    "register_forward_hook": "Write a module that calls this one.",
+    "half": "Use model.to_dtype(burn.float16).",
+    "double": "Use model.to_dtype(burn.float64).",
+    "float": "Use model.to_dtype(burn.float32).",
+    "bfloat16": "Use model.to_dtype(burn.bfloat16).",
+}
 
 
 class ModuleMeta(type):
@@ -33,25 +48,36 @@ class ModuleMeta(type):
         super().__init__(name, bases, namespace)
         register_module(cls)
 
+    @property
+    def __signature__(cls) -> inspect.Signature:
+        """The constructor's signature, which `__call__` below would hide from help()."""
+        if cls.__init__ is object.__init__:  # type: ignore[misc]
+            return inspect.Signature()
+        whole = inspect.signature(cls.__init__)  # type: ignore[misc]
+        return whole.replace(
+            parameters=list(whole.parameters.values())[1:], return_annotation=whole.empty
+        )
+
     def __call__(cls: type[M], *args: Any, **kwargs: Any) -> M:  # type: ignore[misc]
+        """Make the module and remember how."""
         made: M = super().__call__(*args, **kwargs)  # type: ignore[misc]
-        record_call(made, cls, args, kwargs)
+        made.__dict__[RECORDED] = ModuleConfig.record(cls, args, kwargs)
         return made
 
 
 class Module(metaclass=ModuleMeta):
     """Base of everything with parameters: assign attributes in `__init__`, write `forward`.
 
-    Parameters, buffers, tensors and modules are found in attributes, lists, tuples and dicts.
+    Parameters, buffers, tensors and modules are found in attributes, lists, tuples and dicts,
+    nested. A parameter that stands in several places is tied: it counts and is saved once.
 
     Example:
-        >>> import burn_tensor as bt
-        >>> class Scale(Module):
+        >>> class Scale(burn.nn.Module):
         ...     def __init__(self):
-        ...         self.factor = Parameter(bt.ones(1))
+        ...         self.factor = burn.nn.Parameter(burn.ones(1))
         ...     def forward(self, x):
         ...         return x * self.factor
-        >>> Scale()(bt.tensor([2.0])).tolist()
+        >>> Scale()(burn.tensor([2.0])).tolist()
         [2.0]
         >>> [name for name, _ in Scale().named_parameters()]
         ['factor']
@@ -60,29 +86,57 @@ class Module(metaclass=ModuleMeta):
     __burn_module__ = True
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
-        """Compute; subclasses write it."""
+        """Compute; subclasses write it.
+
+        Raises:
+            BurnError: the subclass has none.
+        """
         raise BurnError(type(self).__name__, "a module needs a forward method")
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Run `forward`; the outermost call decides on training behaviour for all inside."""
-        if _TRAINING.get() is not None:
+        """Run `forward`; the outermost call decides on training behaviour for all inside.
+
+        A module made by `valid()` shows inference behaviour inside a training one too.
+        """
+        running = TRAINING.get()
+        if running is not None and not (running and VALID in self.__dict__):
             return self.forward(*args, **kwargs)
-        token = _TRAINING.set(self._trains(args, kwargs))
+        token = TRAINING.set(running is None and decides(self, args, kwargs))
         try:
             return self.forward(*args, **kwargs)
         finally:
-            _TRAINING.reset(token)
+            TRAINING.reset(token)
 
-    def _trains(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
-        if self.__dict__.get("__valid__"):
-            return False
-        scope = current_scope()
-        if scope.no_grad and not scope.checkpoint:
-            return False
-        for a in (*args, *kwargs.values()):
-            if isinstance(a, Tensor) and a.b.is_autodiff:
-                return True
-        return any(p.b.is_autodiff for p in self.parameters())
+    # ---- attributes ---------------------------------------------------------------------------
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        old = self.__dict__.get(name)
+        if (
+            old.__class__ is Parameter
+            and isinstance(value, Tensor)
+            and not isinstance(value, Parameter)
+        ):
+            raise DTypeError(
+                f"{type(self).__name__}.{name}", "a parameter is replaced by a parameter only",
+                got="a plain tensor",
+                remedy=f"Rebind its value with {name}.set(tensor), or assign nn.Parameter(tensor).",
+            )  # fmt: skip
+        if name in self.__dict__.get(REPARAMETERIZED, ()):
+            raise BurnError(
+                f"{type(self).__name__}.{name}", "an adapted weight is not assigned",
+                remedy="Merge the adapters first, or set the base.",
+            )  # fmt: skip
+        object.__setattr__(self, name, value)
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            made = self.__dict__.get(REPARAMETERIZED)
+            if made is not None and name in made:
+                return made[name].materialize()
+            hint = _OTHERWISE.get(name)
+            text = f"{type(self).__name__}.{name}: modules have no such attribute."
+            raise AttributeError(f"{text} {hint}" if hint else text)
 
     # ---- what it holds ------------------------------------------------------------------------
 
@@ -98,60 +152,201 @@ class Module(metaclass=ModuleMeta):
             yield p
 
     def named_buffers(self) -> Iterator[tuple[str, Buffer]]:
-        """Yield (path, buffer)."""
+        """Yield (path, buffer), each buffer once."""
         for path, _, _, leaf in walk(self):
             if isinstance(leaf, Buffer):
                 yield path, leaf
 
+    def buffers(self) -> Iterator[Buffer]:
+        """Yield the buffers, each once."""
+        for _, b in self.named_buffers():
+            yield b
+
     def named_modules(self) -> Iterator[tuple[str, Module]]:
-        """Yield (path, module), this one first with an empty path."""
+        """Yield (path, module), this one first with an empty path, each module once."""
         yield "", self
         for path, _, _, leaf in walk(self):
             if isinstance(leaf, Module):
                 yield path, leaf
 
     def modules(self) -> Iterator[Module]:
-        """Yield this module and those below it."""
+        """Yield this module and those below it, each once."""
         for _, m in self.named_modules():
             yield m
 
+    def named_children(self) -> Iterator[tuple[str, Module]]:
+        """Yield (name, module) of the modules that attributes hold directly."""
+        for name, child in items(self):
+            if isinstance(child, Module):
+                yield name, child
+
+    def children(self) -> Iterator[Module]:
+        """Yield the modules that attributes hold directly."""
+        for _, m in self.named_children():
+            yield m
+
+    def get_submodule(self, path: str) -> Module:
+        """Return the module at a path.
+
+        Args:
+            path: as in `named_modules`.
+
+        Raises:
+            ArgumentError: there is none.
+        """
+        for name, m in self.named_modules():
+            if name == path:
+                return m
+        raise ArgumentError("get_submodule", "no module stands at this path", got=path)
+
+    def get_parameter(self, path: str) -> Parameter:
+        """Return the parameter at a path.
+
+        Args:
+            path: as in `named_parameters`.
+
+        Raises:
+            ArgumentError: there is none.
+        """
+        for name, p in self.named_parameters():
+            if name == path:
+                return p
+        raise ArgumentError("get_parameter", "no parameter stands at this path", got=path)
+
     def num_params(self, trainable: bool = False) -> int:
-        """Return how many numbers the parameters hold; tied ones count once."""
+        """Return how many numbers the parameters hold; tied ones count once.
+
+        Args:
+            trainable: leave out frozen ones.
+
+        Raises:
+            ShapeError: a lazy parameter has no value yet.
+        """
         return sum(p.numel() for p in self.parameters() if p.requires_grad or not trainable)
 
     def visit(self, fn: Callable[[str, Parameter], None]) -> None:
-        """Call `fn(path, parameter)` for each parameter."""
+        """Call a function for each parameter.
+
+        Args:
+            fn: takes (path, parameter).
+        """
         for path, p in self.named_parameters():
             fn(path, p)
 
     def map(self, fn: Callable[[str, Parameter], Tensor]) -> Self:
-        """Rebind each parameter to `fn(path, parameter)`; return this module."""
+        """Rebind each parameter to what a function returns; return this module.
+
+        Args:
+            fn: takes (path, parameter) and returns a tensor of the same shape and dtype.
+        """
         for path, p in list(self.named_parameters()):
             p.set(fn(path, p))
         return self
 
-    # ---- devices and dtypes -------------------------------------------------------------------
+    def apply(self, fn: Callable[[Module], Any]) -> Self:
+        """Call a function for every module below and then for this one; return this module.
 
-    def to_device(self, device: Device) -> Self:
-        """Move everything to a device; parameters take its autodiff if it has it, else keep theirs."""
-        for _, owner, key, leaf in list(walk(self)):
-            if isinstance(leaf, (Parameter, Buffer)):
-                leaf.move(device)
-            elif isinstance(leaf, Tensor):
-                _replace(owner, key, to_device(leaf, device))
+        Args:
+            fn: takes a module, and may rebind its parameters.
+        """
+        for m in reversed(list(self.modules())):
+            fn(m)
         return self
 
+    def select(self, selector: Selector | None = None) -> list[tuple[str, Parameter]]:
+        """Return (path, parameter) of the chosen parameters.
+
+        Args:
+            selector: a path or paths (`*` and `?` match), a compiled regular expression, a
+                function of (path, parameter), a `ParamGroup`, or None for all.
+
+        Example:
+            >>> [path for path, _ in burn.nn.Linear(2, 1).select("weight")]
+            ['weight']
+        """
+        group = group_of(selector)
+        return [(n, p) for n, p in self.named_parameters() if group.matches(n, p)]
+
+    # ---- devices and dtypes -------------------------------------------------------------------
+
+    def devices(self) -> list[Device]:
+        """Return the devices that parameters, buffers and tensors are on, each once."""
+        out: list[Device] = []
+        for _, _, _, leaf in walk(self):
+            if isinstance(leaf, Tensor) and leaf.b.device not in out:
+                out.append(leaf.b.device)
+        return out
+
+    def to_device(self, device: Device) -> Self:
+        """Move everything to a device; parameters take its autodiff if it has it, else keep theirs.
+
+        A `valid()` module gets values of its own instead of moving what it shares; then it is not
+        live any more.
+
+        Args:
+            device: the new home.
+        """
+        home = device.without_autodiff() if VALID in self.__dict__ else device
+
+        def fits(leaf: Any) -> bool:
+            if leaf.b.resource is not home.resource:
+                return False
+            return isinstance(leaf, Buffer) or not home.is_autodiff() or leaf.b is home.context
+
+        return self._convert(fits, lambda t: t.move(home), lambda t: to_device(t, home))
+
     def to_dtype(self, dtype: DType) -> Self:
-        """Convert float parameters and buffers to a float dtype."""
-        for _, owner, key, leaf in list(walk(self)):
-            if not isinstance(leaf, Tensor) or not leaf.dtype.is_float:
-                continue
-            if isinstance(leaf, Parameter):
-                leaf.cast(dtype)
-            elif isinstance(leaf, Buffer):
-                leaf.v = leaf.detach().to(dtype).v
+        """Convert float parameters, buffers and tensors to a float dtype.
+
+        Args:
+            dtype: the new one.
+
+        Raises:
+            DTypeError: it is no float dtype.
+        """
+        if not dtype.is_float:
+            raise DTypeError("to_dtype", "a module's dtype is a float", got=dtype)
+
+        def fits(leaf: Any) -> bool:
+            return not leaf.dtype.is_float or leaf.dtype is dtype
+
+        return self._convert(fits, lambda t: t.cast(dtype), lambda t: t.to(dtype))
+
+    def to(self, *where: Device | DType) -> Self:
+        """Move to devices and convert to dtypes, one after the other.
+
+        Args:
+            where: devices and float dtypes.
+        """
+        for w in where:
+            if isinstance(w, Device):
+                self.to_device(w)
             else:
-                _replace(owner, key, leaf.to(dtype))
+                self.to_dtype(w)
+        return self
+
+    def _convert(
+        self, fits: Callable[[Any], bool], change: Callable[[Any], None], made: Callable[[Any], Any]
+    ) -> Self:
+        """Change parameters and buffers, and replace plain tensors, that do not fit yet.
+
+        A module that shares its leaves gets own ones instead, wherever a leaf stands.
+        """
+        shared = VALID in self.__dict__
+        replaced: dict[int, Any] = {}
+        for _, _, _, leaf in walk(self):
+            if not isinstance(leaf, Tensor) or fits(leaf):
+                continue
+            if not isinstance(leaf, (Parameter, Buffer)):
+                replaced[id(leaf)] = made(leaf)
+            elif shared:
+                change(own := deepcopy(leaf))
+                replaced[id(leaf)] = own
+            else:
+                change(leaf)
+        if replaced:
+            for m in list(self.modules()):
+                _copy_attributes(m, m, lambda v: rebuilt(v, lambda t: replaced.get(id(t), t)))
         return self
 
     # ---- behaviour ----------------------------------------------------------------------------
@@ -159,41 +354,62 @@ class Module(metaclass=ModuleMeta):
     def valid(self, grad: bool = False) -> Self:
         """Return the module for inference: same values, live, without training behaviour.
 
+        The result is made of new module objects of the same classes (no `__init__` runs) that
+        share plain attributes and Buffers. Each Parameter appears as its twin: a tensor of the
+        plain context that always shows the parameter's value. The structure is that of this call.
+
         Args:
-            grad: keep autodiff, so that inputs and parameters still get gradients.
+            grad: keep autodiff and the parameters themselves, so that inputs and parameters still
+                get gradients; only the behaviour changes (frozen batch-norm statistics).
+
+        Example:
+            >>> model = burn.nn.Dropout(0.5)
+            >>> x = burn.ones(3, device=burn.Device.default().autodiff())
+            >>> model.valid()(x).tolist()
+            [1.0, 1.0, 1.0]
         """
         memo: dict[int, Any] = {}
 
         def leaf(value: Any) -> Any:
-            if isinstance(value, Parameter):
-                return value if grad else value.twin()
             if isinstance(value, Module):
                 return copied(value)
-            if isinstance(value, Tensor) and not isinstance(value, Buffer) and not grad:
-                return value.b.resource.plain_context().make(value.v)
-            return value
+            if grad or isinstance(value, Buffer):
+                return value
+            if isinstance(value, Parameter):
+                return value.twin()
+            if id(value) not in memo:
+                memo[id(value)] = value.b.resource.plain_context().make(value.v)
+            return memo[id(value)]
 
         def copied(module: Module) -> Any:
-            made = memo.get(id(module))
+            made: Any = memo.get(id(module))
             if made is None:
-                made = object.__new__(type(module))
-                memo[id(module)] = made
-                for name, value in module.__dict__.items():
-                    made.__dict__[name] = value if name.startswith("__") else rebuilt(value, leaf)
-                made.__dict__["__valid__"] = True
-                made.__dict__["__source__"] = module
+                made = memo[id(module)] = object.__new__(type(module))
+                _copy_attributes(module, made, lambda value: rebuilt(value, leaf))
+                made.__dict__[VALID] = True
+                made.__dict__[SOURCE] = module.__dict__.get(SOURCE, module)
             return made
 
         out: Self = copied(self)
         return out
 
     def train(self) -> Self:
-        """Return the module that `valid` was made from, or this one: the reverse of `valid`."""
-        source: Self = self.__dict__.get("__source__", self)
-        return source
+        """Return the module that `valid` was called on, or this one: the reverse of `valid`."""
+        source: Self | None = self.__dict__.get(SOURCE)
+        if source is not None or VALID not in self.__dict__:
+            return source or self
+        # A copy of a valid() module has no source: it is independent, and trains from here on.
+        made = self.fork()
+        for m in list(made.modules()):
+            m.__dict__.pop(VALID, None)
+        return made.unfreeze()
 
-    def eval(self) -> Any:
-        """Raise: behaviour is not a mode of the object."""
+    def eval(self) -> NoReturn:
+        """Raise: behaviour is not a mode of the object.
+
+        Raises:
+            BurnError: always; it names the remedy.
+        """
         raise BurnError(
             "eval", "a module has no modes", remedy="Write infer = model.valid() and call infer(x)."
         )
@@ -201,84 +417,99 @@ class Module(metaclass=ModuleMeta):
     @property
     def training(self) -> bool:
         """Whether the running forward shows training behaviour."""
-        return is_training()
+        return bool(TRAINING.get())
 
     def no_grad(self) -> Self:
         """Freeze every parameter; return this module."""
         return self.freeze()
 
-    def freeze(self, select: str | re.Pattern[str] | Callable[[str, Parameter], bool] = "") -> Self:
-        """Freeze the parameters under a path, matching a pattern, or chosen by a predicate."""
-        for _, p in self.select(select):
+    def freeze(self, selector: Selector | None = None) -> Self:
+        """Freeze parameters: they get no gradient; return this module.
+
+        Args:
+            selector: which, as for `select`; None for all.
+        """
+        for _, p in self.select(selector):
             p.set_requires_grad(False)
         return self
 
-    def unfreeze(self, select: str | re.Pattern[str] | Callable[[str, Parameter], bool] = "") -> Self:
-        """The reverse of `freeze`."""
-        for _, p in self.select(select):
+    def unfreeze(self, selector: Selector | None = None) -> Self:
+        """Undo `freeze`; return this module.
+
+        Args:
+            selector: which, as for `select`; None for all.
+        """
+        for _, p in self.select(selector):
             p.set_requires_grad(True)
         return self
 
-    def select(
-        self, select: str | re.Pattern[str] | Callable[[str, Parameter], bool] = ""
-    ) -> list[tuple[str, Parameter]]:
-        """Return (path, parameter) under a path, matching a pattern, or chosen by a predicate."""
-        if callable(select):
-            return [(n, p) for n, p in self.named_parameters() if select(n, p)]
-        if isinstance(select, re.Pattern):
-            return [(n, p) for n, p in self.named_parameters() if select.search(n)]
-        return [
-            (n, p) for n, p in self.named_parameters()
-            if not select or n == select or n.startswith(f"{select}.")
-        ]  # fmt: skip
+    def fork(self, device: Device | None = None) -> Self:
+        """Return an independent copy: same values, ids and flags, new tape identities.
 
-    def fork(self) -> Self:
-        """Return an independent copy: same values, new identities."""
-        return deepcopy(self)
+        Args:
+            device: where the copy goes; it stays where this is if None.
+        """
+        made = deepcopy(self)
+        return made if device is None else made.to_device(device)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         made: Self = object.__new__(type(self))
         memo[id(self)] = made
-        for name, value in self.__dict__.items():
-            # What the constructor was called with describes the copy too.
-            made.__dict__[name] = value if name.startswith("__") else deepcopy(value, memo)
+        _copy_attributes(self, made, lambda value: deepcopy(value, memo))
+        # A copy of a valid() module stands alone: its twins became parameters of its own.
+        made.__dict__.pop(SOURCE, None)
         return made
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {k: v for k, v in self.__dict__.items() if k != SOURCE}
 
     # ---- state --------------------------------------------------------------------------------
 
     def state_dict(self) -> dict[str, Tensor]:
-        """Return parameters and persistent buffers by path: a snapshot that later steps leave alone."""
-        return {
-            path: leaf.detach() for path, _, _, leaf in walk(self)
-            if isinstance(leaf, Parameter) or (isinstance(leaf, Buffer) and leaf.persistent)
-        }  # fmt: skip
+        """Return parameters and persistent buffers by path: a snapshot, untouched by later steps.
 
-    def load_state_dict(self, state: dict[str, Tensor], strict: bool = True) -> tuple[list[str], list[str]]:
-        """Take values by path; return (missing, unexpected).
+        Tied tensors stand under their first path.
+        """
+        return state_dict(self)
+
+    def load_state_dict(self, state: Mapping[str, Tensor], strict: bool = True) -> LoadedKeys:
+        """Take values by path, in this module's dtypes and devices.
+
+        A tied parameter may stand under any of its paths.
+
+        Args:
+            state: tensors by path.
+            strict: names must match exactly.
+
+        Returns:
+            (missing_keys, unexpected_keys)
 
         Raises:
             StoreError: names differ and `strict` is True; nothing is changed then.
             ShapeError: a shape differs; nothing is changed then.
         """
-        own = {
-            path: leaf for path, _, _, leaf in walk(self)
-            if isinstance(leaf, Parameter) or (isinstance(leaf, Buffer) and leaf.persistent)
-        }  # fmt: skip
-        missing = [k for k in own if k not in state]
-        unexpected = [k for k in state if k not in own]
-        if strict and (missing or unexpected):
-            raise StoreError(
-                "load_state_dict", "the names must match", got=f"missing {missing}, unexpected {unexpected}",
-                remedy="Pass strict=False to load what fits.",
-            )  # fmt: skip
-        for key, leaf in own.items():
-            if key in state and state[key].shape != leaf.shape:
-                raise ShapeError("load_state_dict", f"the shape of {key} must match", got=f"{state[key].shape} for {leaf.shape}")
-        for key, leaf in own.items():
-            if key in state:
-                value = state[key].detach()
-                leaf.set(value if value.dtype is leaf.dtype else value.to(leaf.dtype))
-        return missing, unexpected
+        return load_state_dict(self, state, strict, cast=True)
+
+    def into_record(self, selector: Selector | None = None) -> ModuleRecord:
+        """Return state and parameter ids as a record, a snapshot.
+
+        Args:
+            selector: which parameters, without buffers; None for all and the buffers.
+        """
+        return ModuleRecord.of(self, selector)
+
+    def load_record(self, record: ModuleRecord) -> Self:
+        """Take values and ids of a record; return this module.
+
+        Args:
+            record: says itself how strict to be and whose dtype holds.
+
+        Raises:
+            StoreError: names do not fit; nothing is changed then.
+            ShapeError: a shape differs; nothing is changed then.
+        """
+        record.apply(self)
+        return self
 
     def config(self) -> ModuleConfig:
         """Return the recorded constructor call as a JSON-serialisable config.
@@ -286,7 +517,25 @@ class Module(metaclass=ModuleMeta):
         Raises:
             ConfigError: an argument cannot be serialised; it is named.
         """
-        return ModuleConfig.of(self)
+        config: ModuleConfig = self.__dict__[RECORDED]
+        config.to_dict()
+        return config
+
+    # ---- text ---------------------------------------------------------------------------------
+
+    def summary(self, *inputs: Any) -> Summary:
+        """Run the module once for inference and return what each part made of it.
+
+        Args:
+            inputs: a shape or a tensor per argument of `forward`.
+
+        Example:
+            >>> burn.nn.Linear(2, 3).summary((4, 2)).output_shape
+            (4, 3)
+        """
+        from burn_core.summary import summarize
+
+        return summarize(self, inputs)
 
     def extra_repr(self) -> str:
         """Return what the printed tree says in the parentheses of this module."""
@@ -298,12 +547,10 @@ class Module(metaclass=ModuleMeta):
         return tree_text(self)
 
 
-def _replace(owner: Any, key: str, value: Any) -> None:
-    if isinstance(owner, Module):
-        owner.__dict__[key] = value
-    elif isinstance(owner, list):
-        owner[int(key)] = value
-    elif isinstance(owner, dict):
-        owner[next(k for k in owner if str(k) == key)] = value
-    else:
-        raise BurnError("to_device", "a plain tensor inside a tuple cannot be moved", remedy="Keep it in a list or make it a Buffer.")
+def _copy_attributes(source: Module, made: Module, copy: Callable[[Any], Any]) -> None:
+    for name, value in list(source.__dict__.items()):
+        if name == REPARAMETERIZED:
+            made.__dict__[name] = {k: r.copied(copy) for k, r in value.items()}
+        else:
+            # What the constructor was called with describes the copy too.
+            made.__dict__[name] = value if name.startswith("__") else copy(value)

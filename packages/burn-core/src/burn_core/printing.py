@@ -2,37 +2,68 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any
 
 from burn_core.parameter import Buffer, Parameter
-from burn_core.tree import items
+from burn_core.tree import is_module, items, walk
 from burn_tensor import Tensor
 
 
 def tree_text(module: Any) -> str:
     """Return the tree, one line per module and per parameter, and the count of parameters."""
-    lines = _lines(type(module).__name__, module, 0)
-    return "\n".join([*lines, f"# {module.num_params():,} parameters"])
+    lines = _lines("", module, 0, {})
+    known = [p for p in _parameters(module) if p.is_initialized]
+    count = sum(prod(p.shape) for p in known)
+    frozen = sum(prod(p.shape) for p in known if not p.requires_grad)
+    lazy = sum(1 for p in _parameters(module) if not p.is_initialized)
+    notes = [f"{frozen:,} frozen"] if 0 < frozen < count else []
+    notes += [f"{lazy} lazy"] if lazy else []
+    return "\n".join(
+        [*lines, f"# {count:,} parameters" + (f" ({', '.join(notes)})" if notes else "")]
+    )
 
 
-def _lines(title: str, module: Any, depth: int) -> list[str]:
+def _parameters(module: Any) -> list[Parameter]:
+    return [leaf for _, _, _, leaf in walk(module) if isinstance(leaf, Parameter)]
+
+
+def _lines(path: str, module: Any, depth: int, seen: dict[int, str]) -> list[str]:
     pad = "  " * depth
-    extra = module.extra_repr()
-    out = [f"{pad}{title}({extra})"]
+    title = f"{path.rpartition('.')[2]}: " if path else ""
+    name = type(module).__name__
+    if id(module) in seen:
+        return [f"{pad}{title}{name} (same as {seen[id(module)]})"]
+    seen[id(module)] = path or "the top"
+    own = sum(prod(p.shape) for p in _parameters(module) if p.is_initialized)
+    out = [f"{pad}{title}{name}({module.extra_repr()})" + (f"  # {own:,}" if own and path else "")]
     for key, child in items(module):
-        out += _child(key, child, depth + 1)
+        out += _child(f"{path}.{key}" if path else key, key, child, depth + 1, seen)
     return out
 
 
-def _child(key: str, child: Any, depth: int) -> list[str]:
+def _child(path: str, key: str, child: Any, depth: int, seen: dict[int, str]) -> list[str]:
     pad = "  " * depth
     if isinstance(child, Tensor):
-        kind = "Parameter" if isinstance(child, Parameter) else "Buffer" if isinstance(child, Buffer) else "Tensor"
-        frozen = ", frozen" if isinstance(child, Parameter) and not child.requires_grad else ""
-        return [f"{pad}{key}: {kind} {child.dtype.short}{list(child.shape)}{frozen}"]
-    if hasattr(child, "__burn_module__"):
-        return _lines(f"{key}: {type(child).__name__}", child, depth)
+        return [f"{pad}{key}: {_tensor(path, child, seen)}"]
+    if is_module(child):
+        return _lines(path, child, depth, seen)
     if isinstance(child, (list, tuple, dict)):
-        inner = [line for k, c in items(child) for line in _child(k, c, depth + 1)]
+        inner = [
+            line for k, c in items(child) for line in _child(f"{path}.{k}", k, c, depth + 1, seen)
+        ]
         return [f"{pad}{key}:", *inner] if inner else []
     return []
+
+
+def _tensor(path: str, t: Tensor, seen: dict[int, str]) -> str:
+    kind = (
+        "Parameter" if isinstance(t, Parameter) else "Buffer" if isinstance(t, Buffer) else "Tensor"
+    )
+    if id(t) in seen:
+        return f"{kind} (same as {seen[id(t)]})"
+    seen[id(t)] = path
+    if isinstance(t, Parameter) and not t.is_initialized:
+        return f"{kind} {t.dtype.short}, lazy"
+    frozen = ", frozen" if type(t) is Parameter and not t.requires_grad else ""
+    return f"{kind} {t.dtype.short}{list(t.shape)}{frozen}"

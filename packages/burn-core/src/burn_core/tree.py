@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from burn_tensor import Tensor
 
-if TYPE_CHECKING:
-    from burn_core.module import Module
+# Where a module keeps weights that are computed from others (LoRA, quantised), by attribute name.
+REPARAMETERIZED = "__reparameterized__"
+
+
+def is_module(value: Any) -> bool:
+    """Return whether a value is a module, without importing the class."""
+    return hasattr(value, "__burn_module__") and not isinstance(value, type)
 
 
 def items(container: Any) -> Iterator[tuple[str, Any]]:
@@ -19,48 +24,120 @@ def items(container: Any) -> Iterator[tuple[str, Any]]:
     elif isinstance(container, dict):
         for key, child in container.items():
             yield str(key), child
-    elif hasattr(container, "__burn_module__"):
+    elif is_module(container):
         for name, child in container.__dict__.items():
             if not name.startswith("__"):
                 yield name, child
+        for name, made in container.__dict__.get(REPARAMETERIZED, {}).items():
+            # The base keeps the path of the weight, so checkpoints of the plain model still fit.
+            for part, tensor in made.tensors().items():
+                yield (f"{name}.{part}" if part else name), tensor
 
 
-def walk(module: Module, prefix: str = "", seen: set[int] | None = None) -> Iterator[tuple[str, Any, Any, Any]]:
+def walk(
+    module: Any, prefix: str = "", seen: set[int] | None = None
+) -> Iterator[tuple[str, Any, str, Any]]:
     """Yield (path, owner, key, leaf) for every tensor and module below `module`.
 
     Each object is met once, so tied parameters count once. Modules come before what they hold.
+
+    Args:
+        module: where to begin; it is not yielded itself.
+        prefix: put before every path.
+        seen: ids of objects to leave out; filled on the way.
     """
     seen = set() if seen is None else seen
-    if id(module) in seen:
-        return
     seen.add(id(module))
     for key, child in items(module):
-        path = f"{prefix}{key}"
-        yield from _walk(path, module, key, child, seen)
+        yield from _walk(f"{prefix}{key}", module, key, child, seen)
 
 
-def _walk(path: str, owner: Any, key: str, child: Any, seen: set[int]) -> Iterator[tuple[str, Any, Any, Any]]:
+def _walk(
+    path: str, owner: Any, key: str, child: Any, seen: set[int]
+) -> Iterator[tuple[str, Any, str, Any]]:
     if isinstance(child, Tensor):
         if id(child) not in seen:
             seen.add(id(child))
             yield path, owner, key, child
-    elif hasattr(child, "__burn_module__") and not isinstance(child, type):
-        if id(child) not in seen:
-            yield path, owner, key, child
-            yield from walk(child, f"{path}.", seen)
     elif isinstance(child, (list, tuple, dict)):
         for k, inner in items(child):
             yield from _walk(f"{path}.{k}", child, k, inner, seen)
+    elif is_module(child) and id(child) not in seen:
+        yield path, owner, key, child
+        yield from walk(child, f"{path}.", seen)
+
+
+def aliases(module: Any) -> dict[str, str]:
+    """Return {other path: first path} of tensors that are met more than once (tied ones)."""
+    first: dict[int, str] = {}
+    out: dict[str, str] = {}
+    # Modules on the way down, so that a module that holds itself ends.
+    above: set[int] = set()
+
+    def visit(path: str, child: Any) -> None:
+        if isinstance(child, Tensor):
+            known = first.setdefault(id(child), path)
+            if known != path:
+                out[path] = known
+        elif isinstance(child, (list, tuple, dict)) or is_module(child):
+            if id(child) in above:
+                return
+            above.add(id(child))
+            for key, inner in items(child):
+                visit(f"{path}.{key}" if path else key, inner)
+            above.discard(id(child))
+
+    visit("", module)
+    return out
+
+
+def any_autodiff(value: Any, kind: type) -> bool:
+    """Return whether a tensor of a class inside a value is of an autodiff context.
+
+    Looks through nested containers and modules; a loop, since it runs at every outermost call.
+    """
+    stack = [value]
+    seen: set[int] = set()
+    while stack:
+        top = stack.pop()
+        if isinstance(top, Tensor):
+            if isinstance(top, kind) and top.b.is_autodiff:
+                return True
+        elif isinstance(top, dict):
+            stack.extend(top.values())
+        elif isinstance(top, (list, tuple)):
+            stack.extend(top)
+        elif is_module(top) and id(top) not in seen:
+            seen.add(id(top))
+            stack.extend(child for _, child in items(top))
+    return False
 
 
 def rebuilt(value: Any, leaf: Callable[[Any], Any]) -> Any:
-    """Return a copy of nested containers with tensors and modules replaced by `leaf`."""
-    if isinstance(value, Tensor) or (hasattr(value, "__burn_module__") and not isinstance(value, type)):
+    """Return nested containers with tensors and modules replaced by `leaf`.
+
+    A container that holds neither is returned as it is.
+    """
+    if isinstance(value, Tensor) or is_module(value):
         return leaf(value)
     if isinstance(value, dict):
-        return type(value)((k, rebuilt(v, leaf)) for k, v in value.items())
-    if isinstance(value, tuple) and hasattr(value, "_fields"):
-        return type(value)(*(rebuilt(v, leaf) for v in value))
+        pairs = {k: rebuilt(v, leaf) for k, v in value.items()}
+        if all(v is value[k] for k, v in pairs.items()) and not _holds(value):
+            return value
+        made = value.copy()
+        made.update(pairs)
+        return made
     if isinstance(value, (list, tuple)):
-        return type(value)(rebuilt(v, leaf) for v in value)
+        parts = [rebuilt(v, leaf) for v in value]
+        if all(a is b for a, b in zip(parts, value, strict=True)) and not _holds(value):
+            return value
+        return type(value)(*parts) if hasattr(value, "_fields") else type(value)(parts)
     return value
+
+
+def _holds(value: Any) -> bool:
+    """Return whether a container holds a tensor or module anywhere."""
+    if isinstance(value, (list, tuple, dict)):
+        inner = value.values() if isinstance(value, dict) else value
+        return any(_holds(v) for v in inner)
+    return isinstance(value, Tensor) or is_module(value)
