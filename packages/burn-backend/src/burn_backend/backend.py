@@ -204,6 +204,11 @@ class Backend:
         """Return how this backend produces the entry's result."""
         kernel = self.table[entry.name]
         constants: dict[str, Any] = {"KERNELS": self.kernels(entry)}
+        function = "KERNELS[d_]"
+        if kernel.fixed is not None and entry.accepts in ("any", "all") and not entry.lift:
+            # One function for every dtype: no look-up; a dtype it refuses is explained afterwards.
+            constants["KERNEL"] = kernel.fixed
+            function = "KERNEL"
         args = payload_names(entry) + [a.name for a in entry.attrs]
         lines = []
         if not kernel.checked:
@@ -211,10 +216,10 @@ class Backend:
             constants["TUPLE"] = tuple
             lines.append(f"INFER[{infer_key(entry)}]")
         if kernel.quiet or self.runner is None:
-            lines.append(f"r_ = KERNELS[d_]({', '.join(args)})")
+            lines.append(f"r_ = {function}({', '.join(args)})")
         else:
             constants["RUNNER"] = self.runner
-            lines.append(f"r_ = RUNNER.run({', '.join(['KERNELS[d_]', *args])})")
+            lines.append(f"r_ = RUNNER.run({', '.join([function, *args])})")
         if self.ready is not None:
             constants["READY"] = self.ready
             constants["WRAP"] = self.wrap

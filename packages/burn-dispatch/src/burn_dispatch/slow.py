@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from burn_backend import TENSOR_CLASS, TensorBase
-from burn_ir import Entry, Spec
+from burn_ir import Entry, Spec, check_dtype
 from burn_std import BurnError, DeviceError, DType, DTypeError, ExecutionError, promote_dtypes
 from burn_std.dtypes import bool_, int64
 
@@ -234,6 +234,8 @@ def explainer(owner: Context, entry: Entry) -> Callable[..., BaseException]:
                 for i, x in zip(entry.inputs, inputs, strict=True)
             ]
         try:
+            if lead is not None:
+                check_dtype(entry.name, entry.accepts, lead)
             entry.infer(*inputs, *shaped)
         except BurnError as error:
             return error.with_traceback(None)

@@ -34,7 +34,7 @@ def kernel(name: str, *, checked: bool = False, quiet: bool = False) -> Callable
     """
 
     def register(fn: F) -> F:
-        KERNELS[name] = Kernel(lambda dtype: fn, checked, quiet)
+        KERNELS[name] = Kernel(lambda dtype: fn, checked, quiet, fn)
         return fn
 
     return register
