@@ -220,7 +220,8 @@ class Backend:
         else:
             constants["RUNNER"] = self.runner
             lines.append(f"r_ = RUNNER.run({', '.join([function, *args])})")
-        if self.ready is not None:
+        # A view of a payload is a payload; other kernels may hand out odd results.
+        if self.ready is not None and entry.klass != "view":
             constants["READY"] = self.ready
             constants["WRAP"] = self.wrap
             if entry.multi:

@@ -70,7 +70,10 @@ def _frame(entry: Entry, f: Fragments, other: str) -> list[str]:
     for i in entry.inputs:
         body += _load(i.name, i, f, again, first, reference, other)
         first = False
-    body += _promotion(entry, again)
+    promotion = _promotion(entry, again)
+    used = any("d_" in line for line in [*f.produce, *f.finish])
+    if used or len(promotion) > 1:
+        body += promotion
     body += ["try:"] + [f"    {line}" for line in f.produce]
     body += [f"except AGAIN: {again}", f"except Exception as e: raise EXPLAIN(e, {args}) from None"]
     if entry.multi:

@@ -167,6 +167,16 @@ def _permuted(key: tuple[int, tuple[Any, ...]]) -> Shape:
 
 _PERMUTED = Memo(_permuted)
 # Rank to the dims in reverse order.
+def _swapped(key: tuple[int, int, int]) -> Shape:
+    rank, dim0, dim1 = key
+    a, b = one_dim("transpose", dim0, rank), one_dim("transpose", dim1, rank)
+    order = list(range(rank))
+    if rank:
+        order[a], order[b] = b, a
+    return tuple(order)
+
+
+SWAPPED: dict[tuple[int, int, int], Shape] = Memo(_swapped)
 REVERSED: dict[int, Shape] = Memo(lambda rank: tuple(range(rank - 1, -1, -1)))
 
 

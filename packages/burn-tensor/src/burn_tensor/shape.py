@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from burn_std import ArgumentError, DType, DTypeError, ShapeError
 from burn_tensor.arguments import (
     REVERSED,
+    SWAPPED,
     Ints,
     as_int,
     as_ints,
@@ -264,12 +265,7 @@ class ShapeMethods(Methods):
             >>> burn.zeros(2, 3).transpose(0, 1).shape
             (3, 2)
         """
-        rank = len(self.v.shape)
-        a, c = one_dim("transpose", dim0, rank), one_dim("transpose", dim1, rank)
-        order = list(range(rank))
-        if rank:
-            order[a], order[c] = c, a
-        return self.b.permute(self, tuple(order))
+        return self.b.permute(self, SWAPPED[len(self.v.shape), dim0, dim1])
 
     swapaxes = transpose
     swapdims = transpose
