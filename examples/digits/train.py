@@ -1,6 +1,6 @@
 """Train the digits model, print a table per epoch and the test accuracy, save everything.
 
-    python examples/digits/train.py [--epochs 12] [--out runs/digits] [--resume]
+    python examples/digits/train.py [--epochs 12] [--out FOLDER] [--resume]
 
 `BURN_DEVICE` picks the device; nothing else changes.
 """
@@ -39,6 +39,32 @@ def plot(result: TrainingResult, path: Path) -> None:
     plt.close(figure)
 
 
+def prepare(
+    device: Device,
+    *,
+    epochs: int,
+    batch_size: int = 64,
+    lr: float = 2e-3,
+    seed: int = 1,
+    checkpoints: Path | None = None,
+    view: str | None = None,
+) -> tuple[SupervisedTraining, Learner]:
+    """Return the training and what it trains, all on one device and decided by one seed."""
+    device = device.autodiff()
+    device.seed(seed)
+    train, test = load()
+    learner = Learner(Digits(device=device), optim.AdamW(lr=lr), nn.CrossEntropyLoss())
+    training = SupervisedTraining(
+        DataLoader(train, batch_size, shuffle=True, seed=seed, device=device),
+        DataLoader(test, 256, device=device),
+        epochs=epochs,
+        metrics=[Accuracy],
+        directory=checkpoints,
+        view=view,
+    )
+    return training, learner
+
+
 def main() -> None:
     """Train, evaluate, save."""
     parser = argparse.ArgumentParser(description="Train the digits model.")
@@ -50,23 +76,19 @@ def main() -> None:
     parser.add_argument("--resume", action="store_true", help="go on from the newest checkpoint")
     args = parser.parse_args()
 
-    device = Device.default().autodiff()
-    device.seed(args.seed)
-    train, test = load()
-    train_loader = DataLoader(train, args.batch_size, shuffle=True, seed=args.seed, device=device)
-    test_loader = DataLoader(test, 256, device=device)
-    model = Digits(device=device)
-    learner = Learner(model, optim.AdamW(lr=args.lr), nn.CrossEntropyLoss())
-    training = SupervisedTraining(
-        train_loader,
-        test_loader,
+    device = Device.default()
+    training, learner = prepare(
+        device,
         epochs=args.epochs,
-        metrics=[Accuracy],
-        directory=args.out / "checkpoints",
+        batch_size=args.batch_size,
+        lr=args.lr,
+        seed=args.seed,
+        checkpoints=args.out / "checkpoints",
     )
+    model, test = learner.model, training.valid
     print(
-        f"device {device}, {model.num_params():,} parameters, "
-        f"{len(train)} training and {len(test)} test images"
+        f"device {device.autodiff()}, {model.num_params():,} parameters, "
+        f"{len(training.train.dataset)} training and {len(test.dataset)} test images"
     )
     result = training.run(learner, resume=args.resume)
     if result.interrupted:
@@ -77,7 +99,7 @@ def main() -> None:
     model.config().save(args.out / "model.json")
     plot(result, args.out / "curves.png")
     print(f"saved to {args.out}")
-    print(f"test accuracy: {training.evaluate(learner, test_loader)['accuracy']:.2f} %")
+    print(f"test accuracy: {training.evaluate(learner, test)['accuracy']:.2f} %")
 
 
 if __name__ == "__main__":

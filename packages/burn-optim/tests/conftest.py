@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -46,8 +45,3 @@ def weights(device: Device) -> Any:
         return Weights(device, values)
 
     return make
-
-
-def run(optimizer: Any, model: Any, gradients: Sequence[Sequence[Any]]) -> None:
-    for g in gradients:
-        optimizer.step(model, model.gradients(*g))

@@ -1,0 +1,87 @@
+"""Batches: joining, order, resuming."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+
+from burn_dataset import ArrayDataset, DataLoader, InMemoryDataset, collate
+from burn_dispatch import Device
+from burn_std import ArgumentError, DTypeError
+
+
+class Pair(NamedTuple):
+    x: int
+    y: float
+
+
+def ids(loader):
+    return [int(i) for batch in loader for i in batch.tolist()]
+
+
+def numbers(n, **settings):
+    return DataLoader(InMemoryDataset(range(n)), **settings)
+
+
+def test_items_are_joined_field_by_field():
+    one, two = {"a": (1, np.ones(2)), "t": "x"}, {"a": (2, np.zeros(2)), "t": "y"}
+    joined = collate([one, two])
+    assert joined["a"][0].tolist() == [1, 2]
+    assert joined["a"][1].tolist() == [[1, 1], [0, 0]]
+    assert joined["t"] == ["x", "y"]
+    assert collate([Pair(1, 2.0), Pair(3, 4.0)]).y.tolist() == [2, 4]
+    with pytest.raises(DTypeError, match="Pass collate="):
+        collate([object()])
+
+
+def test_batches_are_tensors_on_the_device():
+    device = Device.flex(1)
+    data = ArrayDataset(np.ones((3, 2), np.float32), np.arange(3))
+    x, y = next(iter(DataLoader(data, 2, device=device)))
+    assert (x.device, y.device) == (device, device)
+    assert (x.shape, y.tolist()) == ((2, 2), [0, 1])
+
+
+def test_sizes_of_batches():
+    assert [b.tolist() for b in numbers(5, batch_size=2)] == [[0, 1], [2, 3], [4]]
+    assert [b.tolist() for b in numbers(5, batch_size=2, drop_last=True)] == [[0, 1], [2, 3]]
+    assert (len(numbers(5, batch_size=2)), len(numbers(5, batch_size=2, drop_last=True))) == (3, 2)
+    assert list(numbers(0, batch_size=2)) == []
+    with pytest.raises(ArgumentError):
+        numbers(5, batch_size=0)
+
+
+def test_every_epoch_has_its_own_order():
+    loader = numbers(10, batch_size=3, shuffle=True, seed=4)
+    epochs = [ids(loader) for _ in range(3)]
+    assert all(sorted(e) == list(range(10)) for e in epochs)
+    assert len({tuple(e) for e in epochs}) == 3
+    again = numbers(10, batch_size=5, shuffle=True, seed=4)
+    assert [ids(again) for _ in range(3)] == epochs
+
+
+def test_a_resumed_epoch_goes_on_where_it_stopped():
+    # B100: N=64, batch 4, stop after 3 batches of epoch 1, also at a boundary.
+    def make():
+        return numbers(64, batch_size=4, shuffle=True, seed=1234)
+
+    whole = make()
+    want = [ids(whole) for _ in range(3)]
+    stopped = make()
+    ids(stopped)
+    seen = []
+    for k, batch in enumerate(stopped):
+        seen += batch.tolist()
+        if k == 2:
+            break
+    fresh = make()
+    fresh.epoch, fresh.position = 1, 3
+    assert seen + ids(fresh) == want[1]
+    assert ids(fresh) == want[2]
+
+
+def test_own_joining():
+    loader = numbers(4, batch_size=2, collate=lambda items: np.array(items) * 10)
+    assert [b.tolist() for b in loader] == [[0, 10], [20, 30]]
