@@ -22,7 +22,9 @@ def test_b56_where_does_not_leak_nan(leaf: Any, slope: Any) -> None:
     assert slope(lambda x: where(x <= 0, x.exp(), 1 + x), leaf([100.0])).tolist() == [1]
     assert slope(lambda x: where(x < 1, x.cos(), 0.0), leaf([0.0, INF])).tolist() == [0, 0]
     for name in ("log", "rsqrt", "reciprocal", "log1p", "acosh", "asin", "atanh", "tan", "log2"):
-        grad = slope(lambda x, n=name: where(x > 5, getattr(x, n)(), x), leaf([-1.0, 0.0, 1.0, 2.0]))
+        grad = slope(
+            lambda x, n=name: where(x > 5, getattr(x, n)(), x), leaf([-1.0, 0.0, 1.0, 2.0])
+        )
         assert grad.tolist() == [1, 1, 1, 1], name
     grad = slope(lambda x: where(x > 5, 1 / x, x), leaf([0.0]))
     assert grad.tolist() == [1]
@@ -42,7 +44,14 @@ def test_b57_masked_square_root_at_0(leaf: Any, slope: Any) -> None:
 def test_b59_powers_and_their_slopes(make: Any, leaf: Any, slope: Any) -> None:
     assert (make([0.0]) ** 0).item() == 1
     assert (make([-2.0]) ** 3).item() == -8
-    for n, at, right in ((2, 0.0, 0), (2, -2.0, -4), (1, 0.0, 1), (0, 0.0, 0), (0.5, 0.0, INF), (3, -2.0, 12)):
+    for n, at, right in (
+        (2, 0.0, 0),
+        (2, -2.0, -4),
+        (1, 0.0, 1),
+        (0, 0.0, 0),
+        (0.5, 0.0, INF),
+        (3, -2.0, 12),
+    ):
         assert slope(lambda x, n=n: x**n, leaf([at])).tolist() == [right]
         exponent = burn.tensor([float(n)], device=leaf([at]).device)
         assert slope(lambda x, e=exponent: x**e, leaf([at])).tolist() == [right]

@@ -62,7 +62,12 @@ def test_b76_transposed_convolution_is_the_adjoint(make: Any) -> None:
     for stride, padding, dilation, groups in product((1, 2, 3), (0, 1), (1, 2), (1, 2)):
         a = rng.normal(size=(2, 4, 11))
         k = rng.normal(size=(6, 4 // groups, 3))
-        options: dict[str, Any] = dict(stride=stride, padding=padding, dilation=dilation, groups=groups)
+        options: dict[str, Any] = {
+            "stride": stride,
+            "padding": padding,
+            "dilation": dilation,
+            "groups": groups,
+        }
         y = F.conv1d(make(a), make(k), **options)
         b = rng.normal(size=y.shape)
         extra = 11 - ((y.shape[-1] - 1) * stride - 2 * padding + dilation * 2 + 1)
@@ -79,12 +84,18 @@ def test_b77_two_conventions_of_resizing(make: Any, leaf: Any, slope: Any) -> No
 
     for v, size, corners, right in (
         (x, 7, True, [0, 0.5, 1, 1.5, 2, 2.5, 3]), (y, 4, True, [0, 3.3333333, 6.6666667, 10]),
-        (x, 7, False, [0, 0.357143, 0.928571, 1.5, 2.071429, 2.642857, 3]), (y, 4, False, [0, 2.5, 7.5, 10]),
+        (x, 7, False, [0, 0.357143, 0.928571, 1.5, 2.071429, 2.642857, 3]),
+        (y, 4, False, [0, 2.5, 7.5, 10]),
     ):  # fmt: skip
         np.testing.assert_allclose(resize(v, size, corners).numpy()[0, 0], right, atol=1e-5)
     for corners in (False, True):
         assert np.isfinite(resize(x, 1, corners).numpy()).all()
-        weights = np.stack([resize(make(np.eye(4, dtype="f4")[i].reshape(1, 1, 4)), 7, corners).numpy()[0, 0] for i in range(4)])
+        weights = np.stack(
+            [
+                resize(make(np.eye(4, dtype="f4")[i].reshape(1, 1, 4)), 7, corners).numpy()[0, 0]
+                for i in range(4)
+            ]
+        )
         grad = slope(lambda v, c=corners: resize(v, 7, c), leaf([[[0.0, 1.0, 2.0, 3.0]]]))
         np.testing.assert_allclose(grad[0, 0], weights.sum(1), rtol=1e-5)
 
@@ -100,11 +111,15 @@ def test_b79_two_variances_of_batch_norm(tracking: Any) -> None:
     x = burn.tensor([[1.0], [2.0], [3.0], [4.0]], device=tracking)
     norm = burn.nn.BatchNorm1d(1, device=tracking)
     out = norm(x)
-    np.testing.assert_allclose(out.numpy()[:, 0], [-1.341635, -0.447212, 0.447212, 1.341635], atol=1e-5)
+    np.testing.assert_allclose(
+        out.numpy()[:, 0], [-1.341635, -0.447212, 0.447212, 1.341635], atol=1e-5
+    )
     assert norm.running_mean.item() == pytest.approx(0.25, rel=1e-6)
     assert norm.running_var.item() == pytest.approx(1.0666667, rel=1e-6)
     served = norm.valid()(x.detach().to_device(tracking.without_autodiff()))
-    np.testing.assert_allclose(served.numpy()[:, 0], [0.726181, 1.694422, 2.662664, 3.630905], atol=1e-5)
+    np.testing.assert_allclose(
+        served.numpy()[:, 0], [0.726181, 1.694422, 2.662664, 3.630905], atol=1e-5
+    )
     with pytest.raises(ValueError):
         norm(burn.tensor([[1.0]], device=tracking))
 

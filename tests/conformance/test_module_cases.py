@@ -33,7 +33,9 @@ class Case:
         self.state = read_state_dict(FOLDER / f"{name}.pt")
 
     def model(self, device: Any) -> Any:
-        kwargs = {k: tuple(v) if isinstance(v, list) else v for k, v in self.about["kwargs"].items()}
+        kwargs = {
+            k: tuple(v) if isinstance(v, list) else v for k, v in self.about["kwargs"].items()
+        }
         with device:
             model = getattr(burn.nn, self.about["cls"])(**kwargs)
         model.load_state_dict({k: burn.tensor(v, device=device) for k, v in self.state.items()})
@@ -112,4 +114,6 @@ def test_state_dicts_have_pytorchs_keys_and_shapes(name: str, device: Any) -> No
     with owed("modules", name):
         case = Case(name)
         state = case.model(device).state_dict()
-        assert {k: tuple(v.shape) for k, v in state.items()} == {k: v.shape for k, v in case.state.items()}
+        assert {k: tuple(v.shape) for k, v in state.items()} == {
+            k: v.shape for k, v in case.state.items()
+        }

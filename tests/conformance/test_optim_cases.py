@@ -42,7 +42,10 @@ def test_optimizer_trajectories_hold(run: Any, tracking: Any) -> None:
         for step, (pair, want) in enumerate(zip(OPTIM["grads"], run["trajectory"], strict=True)):
             loss = (model.p * burn.tensor(np.array(pair[0], np.float32), device=tracking)).sum()
             if not one:
-                loss = loss + (model.q * burn.tensor(np.array(pair[1], np.float32), device=tracking)).sum()
+                loss = (
+                    loss
+                    + (model.q * burn.tensor(np.array(pair[1], np.float32), device=tracking)).sum()
+                )
             optimizer.step(model, loss.backward())
             for name, expected in zip(("p",) if one else ("p", "q"), want, strict=False):
                 found = getattr(model, name).numpy()

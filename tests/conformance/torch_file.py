@@ -14,7 +14,13 @@ from typing import Any
 
 import numpy as np
 
-_DTYPES = {"FloatStorage": "f4", "DoubleStorage": "f8", "LongStorage": "i8", "IntStorage": "i4", "BoolStorage": "?"}
+_DTYPES = {
+    "FloatStorage": "f4",
+    "DoubleStorage": "f8",
+    "LongStorage": "i8",
+    "IntStorage": "i4",
+    "BoolStorage": "?",
+}
 
 
 def read_state_dict(path: Path) -> dict[str, np.ndarray[Any, Any]]:

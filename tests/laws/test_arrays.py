@@ -119,7 +119,9 @@ def keys(draw: Any, shape: tuple[int, ...]) -> Any:
         dim += 1
     if draw(st.integers(0, 3)) == 0:
         # Elsewhere it would shift what follows to other dims when some are left out.
-        parts.insert(draw(st.integers(0, len(parts))) if dim == len(shape) else len(parts), Ellipsis)
+        parts.insert(
+            draw(st.integers(0, len(parts))) if dim == len(shape) else len(parts), Ellipsis
+        )
     return tuple(parts)
 
 

@@ -17,7 +17,16 @@ from hypothesis import given, settings, strategies as st
 import burn
 
 F = burn.functional
-DTYPES = (burn.float32, burn.float64, burn.int64, burn.int32, burn.uint8, burn.bool_, burn.float16, burn.bfloat16)
+DTYPES = (
+    burn.float32,
+    burn.float64,
+    burn.int64,
+    burn.int32,
+    burn.uint8,
+    burn.bool_,
+    burn.float16,
+    burn.bfloat16,
+)
 STARTS = (
     np.linspace(-2, 2, 12, dtype=np.float32).reshape(3, 4),
     np.arange(4, dtype=np.int64) - 1,
@@ -117,7 +126,9 @@ def run(program: list[Any], device: Any, shift: float) -> tuple[list[Any], list[
             try:
                 out = OPS[name](x, y, s + shift)
             except (burn.BurnError, IndexError) as error:
-                refused.append(f"{name}: {type(error).__name__}: {error}".replace(str(device), "device"))
+                refused.append(
+                    f"{name}: {type(error).__name__}: {error}".replace(str(device), "device")
+                )
                 continue
             if prod(out.shape) <= LIMIT:
                 pool.append(out)
@@ -149,15 +160,23 @@ SMOOTH = ("add", "mul", "sub", "div", "scale", "exp", "tanh", "relu", "where", "
           "running", "softmax", "product", "join", "pad", "roll", "take", "assign", "same",
           "dropout")  # fmt: skip
 TRACKED = st.lists(
-    st.tuples(st.sampled_from(SMOOTH), st.integers(0, 30), st.integers(0, 30), st.sampled_from([0.5, 2.0])),
-    min_size=1, max_size=20,
-)  # fmt: skip
+    st.tuples(
+        st.sampled_from(SMOOTH),
+        st.integers(0, 30),
+        st.integers(0, 30),
+        st.sampled_from([0.5, 2.0]),
+    ),
+    min_size=1,
+    max_size=20,
+)
 
 
 def slopes(program: list[Any], device: Any) -> list[Any]:
     tracking = device.autodiff()
     tracking.seed(5)
-    leaves = [burn.tensor(a, device=tracking).require_grad() for a in (STARTS[0], STARTS[2], STARTS[3])]
+    leaves = [
+        burn.tensor(a, device=tracking).require_grad() for a in (STARTS[0], STARTS[2], STARTS[3])
+    ]
     pool: list[Any] = list(leaves)
     for name, i, j, s in program:
         try:
@@ -175,7 +194,10 @@ def slopes(program: list[Any], device: Any) -> list[Any]:
 @given(TRACKED)
 def test_gradients_of_a_recorded_program_are_the_eager_ones(program: list[Any]) -> None:
     expected = slopes(program, burn.device("flex"))
-    for device in (burn.device("fusion-flex"), burn.device("flex").autodiff().gradient_checkpointing()):
+    for device in (
+        burn.device("fusion-flex"),
+        burn.device("flex").autodiff().gradient_checkpointing(),
+    ):
         for a, b in zip(slopes(program, device), expected, strict=True):
             assert (a is None) == (b is None)
             if a is not None:

@@ -22,7 +22,11 @@ def expected(a: Any, b: Any) -> Any:
     if ka != kb:
         return a if ka > kb else b
     if ka == 2:
-        return burn.float32 if {a, b} == {burn.float16, burn.bfloat16} else max(a, b, key=lambda d: d.bits)
+        return (
+            burn.float32
+            if {a, b} == {burn.float16, burn.bfloat16}
+            else max(a, b, key=lambda d: d.bits)
+        )
     joined = np.promote_types(a.name, b.name)
     return None if joined.kind == "f" else getattr(burn, joined.name)
 
@@ -61,4 +65,6 @@ def test_python_scalars_are_weak(dtype: Any, device: Any) -> None:
     assert (x * np.float64(2.5)).dtype is (x * 2.5).dtype
     assert (x * np.int8(2)).dtype is (x * 2).dtype
     with pytest.raises(burn.DTypeError):
-        burn.ones(2, dtype=burn.bool_, device=device) - burn.ones(2, dtype=burn.bool_, device=device)
+        burn.ones(2, dtype=burn.bool_, device=device) - burn.ones(
+            2, dtype=burn.bool_, device=device
+        )

@@ -65,7 +65,9 @@ def test_with_device_sets_the_default_of_a_block(device: Any) -> None:
 
 def run(code: str, **variables: str) -> subprocess.CompletedProcess[str]:
     env = {**os.environ, **variables}
-    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=env, check=False)
+    return subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, env=env, check=False
+    )
 
 
 SAYS = "import burn; print(burn.zeros(1).device)"
@@ -75,7 +77,10 @@ SAYS = "import burn; print(burn.zeros(1).device)"
 def test_burn_device_names_the_default(name: str) -> None:
     done = run(SAYS, BURN_DEVICE=name)
     assert done.returncode == 0, done.stderr
-    assert done.stdout.strip() in {"flex": "flex", "flex:1": "flex:1", "fusion-flex": "fusion<flex>"}[name]
+    assert (
+        done.stdout.strip()
+        in {"flex": "flex", "flex:1": "flex:1", "fusion-flex": "fusion<flex>"}[name]
+    )
 
 
 def test_burn_device_unknown_says_what_there_is() -> None:

@@ -43,7 +43,11 @@ def test_errors_are_typed_and_near(name: str, device: Any) -> None:
     _, call, kind = next(c for c in bad_calls(device) if c[0] == name)
     with pytest.raises(kind) as caught:
         call()
-    frames = [f for f in traceback.extract_tb(caught.value.__traceback__) if "tests/limits" not in f.filename]
+    frames = [
+        f
+        for f in traceback.extract_tb(caught.value.__traceback__)
+        if "tests/limits" not in f.filename
+    ]
     assert len(frames) <= 3, frames
     if isinstance(caught.value, burn.BurnError):
         assert str(caught.value).startswith(f"{caught.value.op}: {caught.value.rule}")
@@ -72,6 +76,13 @@ def test_kernels_show_no_warnings_and_keep_the_users_error_state(device: Any) ->
 def test_errors_travel_between_processes() -> None:
     import pickle
 
-    error = burn.ShapeError("add", "shapes must broadcast", got="[2] and [3]", remedy="Reshape one.")
+    error = burn.ShapeError(
+        "add", "shapes must broadcast", got="[2] and [3]", remedy="Reshape one."
+    )
     again = pickle.loads(pickle.dumps(error))
-    assert (again.op, again.rule, again.got, again.remedy) == (error.op, error.rule, error.got, error.remedy)
+    assert (again.op, again.rule, again.got, again.remedy) == (
+        error.op,
+        error.rule,
+        error.got,
+        error.remedy,
+    )

@@ -78,11 +78,14 @@ def _value(context: Any, probe: Probe, values: list[Array]) -> float:
     outs = probe.run(plain, [plain.tensor_from_numpy(np.array(v)) for v in values])
     cotangents = probe.draw_cotangents(outs)
     return sum(
-        float((np.asarray(plain.to_numpy(o)) * c).sum()) for o, c in zip(outs, cotangents, strict=True)
+        float((np.asarray(plain.to_numpy(o)) * c).sum())
+        for o, c in zip(outs, cotangents, strict=True)
     )
 
 
-def gradients(context: Any, probe: Probe, values: list[Array], cotangents: list[Array] | None = None) -> list[Array]:
+def gradients(
+    context: Any, probe: Probe, values: list[Array], cotangents: list[Array] | None = None
+) -> list[Array]:
     """Return the gradients that the tape gives, zeros where nothing arrived."""
     leaves = _leaves(context, values)
     outs = probe.run(context, leaves)
@@ -121,8 +124,16 @@ def _wrong(found: list[Array], expected: list[Array], bound: float) -> list[str]
         if f.shape != e.shape:
             wrong.append(f"leaf {i}: shape {list(f.shape)}, expected {list(e.shape)}")
         elif e.size and not float(np.abs(f - e).max()) <= bound * scale:
-            at = tuple(int(j) for j in np.unravel_index(np.nanargmax(np.abs(f - e)), e.shape)) if np.isfinite(f).all() else ()
-            wrong.append(f"leaf {i}: differs at {list(at)}, {f[at]!r}, expected {e[at]!r}" if at or not e.shape else f"leaf {i}: {f.reshape(-1)[:4]}, expected {e.reshape(-1)[:4]}")
+            at = (
+                tuple(int(j) for j in np.unravel_index(np.nanargmax(np.abs(f - e)), e.shape))
+                if np.isfinite(f).all()
+                else ()
+            )
+            wrong.append(
+                f"leaf {i}: differs at {list(at)}, {f[at]!r}, expected {e[at]!r}"
+                if at or not e.shape
+                else f"leaf {i}: {f.reshape(-1)[:4]}, expected {e.reshape(-1)[:4]}"
+            )
     return wrong
 
 
@@ -142,8 +153,13 @@ def second_order(device: Any, s: Sample) -> list[str]:
     probe = Probe(s)
     leaves = _leaves(context, probe.leaves)
     outs = [o for o in probe.run(context, leaves) if o.node is not None]
-    every = [tuple(o.shape) for o in probe.run(context.resource.plain_context(), [
-        context.resource.plain_context().tensor_from_numpy(v) for v in probe.leaves])]
+    every = [
+        tuple(o.shape)
+        for o in probe.run(
+            context.resource.plain_context(),
+            [context.resource.plain_context().tensor_from_numpy(v) for v in probe.leaves],
+        )
+    ]
     if len(every) != len(outs):
         return [f"{len(outs)} of {len(every)} float outputs are tracked"]
     cotangents = probe.draw_cotangents(outs)
@@ -152,7 +168,9 @@ def second_order(device: Any, s: Sample) -> list[str]:
     found = [grads.get(x) for x in leaves]
     rng = np.random.default_rng(5)
     mixers = [rng.uniform(0.5, 1.5, v.shape) for v in probe.leaves]
-    pairs = [(g, m) for g, m in zip(found, mixers, strict=True) if g is not None and g.node is not None]
+    pairs = [
+        (g, m) for g, m in zip(found, mixers, strict=True) if g is not None and g.node is not None
+    ]
     values = [*probe.leaves, *cotangents]
     count = len(probe.leaves)
 

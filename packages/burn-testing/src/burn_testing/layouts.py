@@ -38,13 +38,15 @@ def strided(context: Any, values: Array, strides: Ints, cast: Any = None) -> Ten
         for d, step in zip(order, steps, strict=True)
     )
     filled[window] = held.transpose(order)
-    x = context.tensor_from_numpy(filled)
+    x: TensorBase = context.tensor_from_numpy(filled)
     if cast is not None:
         x = context.cast(x, cast)
     x = context.slice(x, tuple(steps), (0,) * len(base), tuple(w.stop for w in window))
     back = tuple(order.index(d) for d in range(len(shape)))
     x = context.permute(x, back)
-    return context.expand(x, shape) if held.shape != shape else x
+    if held.shape != shape:
+        x = context.expand(x, shape)
+    return x
 
 
 def _base(shape: Ints, strides: Ints, order: list[int]) -> tuple[Ints, list[int]]:

@@ -105,7 +105,9 @@ def difference(actual: Any, expected: Any, t: Tolerance) -> str | None:
         with np.errstate(all="ignore"):
             largest = float(np.abs(e[finite]).max()) if finite.any() else 0.0
             bound = t.absolute * max(1.0, largest) + t.relative * np.abs(e)
-            wrong = np.where(finite, ~(np.abs(a - e) <= bound), ~((a == e) | (np.isnan(a) & np.isnan(e))))
+            wrong = np.where(
+                finite, ~(np.abs(a - e) <= bound), ~((a == e) | (np.isnan(a) & np.isnan(e)))
+            )
     if not wrong.any():
         return None
     at = tuple(int(i) for i in np.argwhere(wrong)[0])

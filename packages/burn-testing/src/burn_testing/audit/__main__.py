@@ -10,7 +10,17 @@ from pathlib import Path
 from burn_testing.audit.operations import audit
 from burn_testing.audit.torch_names import check_names
 
-COLUMNS = ("called by", "kernel", "rule", "samples", "error samples", "first order", "second order", "docs", "example")
+COLUMNS = (
+    "called by",
+    "kernel",
+    "rule",
+    "samples",
+    "error samples",
+    "first order",
+    "second order",
+    "docs",
+    "example",
+)
 
 
 def main() -> int:

@@ -19,8 +19,22 @@ from burn_testing.audit.places import INNER, OPTIMIZERS, public, table
 from burn_testing.samples import ERRORS, SAMPLES
 
 # Differentiable, with no sample that differences can measure; tests/gradients/test_special.py.
-APART = {"ctc_loss": "through log_softmax", "quantize": "straight through", "dequantize": "straight through"}
-SECTIONS = ("Args", "Returns", "Shapes", "DTypes", "Units", "Raises", "Gradient", "Example", "Source")
+APART = {
+    "ctc_loss": "through log_softmax",
+    "quantize": "straight through",
+    "dequantize": "straight through",
+}
+SECTIONS = (
+    "Args",
+    "Returns",
+    "Shapes",
+    "DTypes",
+    "Units",
+    "Raises",
+    "Gradient",
+    "Example",
+    "Source",
+)
 
 
 class Line(NamedTuple):
@@ -128,7 +142,11 @@ def _documented(entry: Entry, where: list[str], cell: Any) -> None:
     if called.startswith("Tensor.__"):  # operators are documented with the class
         wanted = set()
     missing = sorted(wanted - set(present))
-    cell("docs", None if missing else ", ".join(present) or "with the class", f"lacks {missing} ({called})")
+    cell(
+        "docs",
+        None if missing else ", ".join(present) or "with the class",
+        f"lacks {missing} ({called})",
+    )
     cell("example", "with the class" if not wanted else example(called, fn), f"({called})")
 
 
@@ -138,13 +156,21 @@ def _parameters(fn: Any) -> list[str]:
     except (TypeError, ValueError):
         return []
     # The operands of a method and of its free twin need no explanation.
-    return [n for n in names if n not in ("self", "x", "input", "other", "y", "tensors", "device", "dtype")]
+    return [
+        n
+        for n in names
+        if n not in ("self", "x", "input", "other", "y", "tensors", "device", "dtype")
+    ]
 
 
 def example(called: str, fn: Any) -> str | None:
     """Run the examples of a docstring; return how many, None where there is none or one fails."""
     # As pytest runs them: with the names of the module they stand in.
-    names = {**getattr(inspect.unwrap(fn), "__globals__", {}), "burn": _Facade(), "F": burn_tensor.functional}
+    names = {
+        **getattr(inspect.unwrap(fn), "__globals__", {}),
+        "burn": _Facade(),
+        "F": burn_tensor.functional,
+    }
     tests = doctest.DocTestParser().get_doctest(inspect.getdoc(fn) or "", names, called, None, 0)
     if not tests.examples:
         return None

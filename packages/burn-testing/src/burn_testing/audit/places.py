@@ -101,7 +101,9 @@ def table() -> dict[str, list[str]]:
             have.entries |= seen.entries
             have.names |= seen.names - {name}
     reached = {name: set(seen.entries) for name, seen in calls.items()}
-    hidden = [n for n in calls if n.startswith("_") or not any(k.endswith(f".{n}") for k in public())]
+    hidden = [
+        n for n in calls if n.startswith("_") or not any(k.endswith(f".{n}") for k in public())
+    ]
     for _ in range(4):  # through private functions
         for name, seen in calls.items():
             for inner in seen.names & set(hidden):

@@ -1,4 +1,4 @@
-"""Runs the case files: `python -m burn_testing.cases [--backend flex] [--fn conv] [--fail-fast]`."""
+"""Runs the case files: `python -m burn_testing.cases [--backend flex] [--fn conv]`."""
 
 from __future__ import annotations
 

@@ -55,8 +55,11 @@ def find(fn: str, namespace: Any = burn_tensor) -> Any:
 
 
 def run_case(case: Case, device: Device) -> list[str]:
-    """Return what is wrong with a case: forward on the plain device and, where it has
-    gradients, forward and backward on the autodiff device. Empty when nothing is."""
+    """Return what is wrong with a case, an empty list when nothing is.
+
+    It runs forward on the plain device and, where it has gradients, forward and backward on the
+    autodiff device.
+    """
     plain = device.without_autodiff()
     wrong = _guarded(lambda: _forward(case, plain)[0], "forward")
     if case.grads is not None:
@@ -102,7 +105,9 @@ def _backward(case: Case, device: Device) -> list[str]:
         for out, c in zip(outs, case.cotangents, strict=True)
         if c is not None
     ]
-    grads: Any = burn_tensor.backward([out for out, _ in pairs], [c for _, c in pairs])
+    outputs: list[Any] = [out for out, _ in pairs]
+    cotangents: list[Any] = [c for _, c in pairs]
+    grads = burn_tensor.backward(outputs, cotangents)
     for i, (leaf, expected) in enumerate(zip(made.leaves, case.grads, strict=True)):
         grad = leaf.grad(grads)
         if expected is None or grad is None:
@@ -116,7 +121,7 @@ def _backward(case: Case, device: Device) -> list[str]:
     return wrong
 
 
-def compare(actual: TensorBase, expected: Given) -> str | None:
+def compare(actual: Any, expected: Given) -> str | None:
     """Return how a tensor differs from the stored one in dtype, shape or values."""
     if not isinstance(actual, TensorBase):
         return f"a {type(actual).__name__}, expected a tensor"

@@ -40,7 +40,9 @@ def tensor(context: Any, values: Array, dtype: Any, layout: str | None = None) -
     return made if cast is None else context.cast(made, cast)
 
 
-def inputs(context: Any, s: Sample | ErrorSample, dtype: str, layout: str | None = None) -> list[Any]:
+def inputs(
+    context: Any, s: Sample | ErrorSample, dtype: str, layout: str | None = None
+) -> list[Any]:
     """Return the inputs of a sample on a device."""
 
     def made(given: Any, values: Any) -> Any:
@@ -49,7 +51,9 @@ def inputs(context: Any, s: Sample | ErrorSample, dtype: str, layout: str | None
         if isinstance(given, list):
             return [made(g, v) for g, v in zip(given, values, strict=True)]
         if isinstance(given, tuple):  # ("quantized", draw, scheme)
-            plain = tensor(context, arrays(s._replace(inputs=(given[1],)), dtype)[0], parse_dtype("f32"))
+            plain = tensor(
+                context, arrays(s._replace(inputs=(given[1],)), dtype)[0], parse_dtype("f32")
+            )
             return context.quantize(plain, None, None, given[2])
         return given
 

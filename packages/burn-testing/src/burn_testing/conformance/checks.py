@@ -37,7 +37,9 @@ def refusals(device: Any, name: str) -> list[str]:
     for s in ERRORS[name]:
         if not supported(device, s, s.dtype):
             continue
-        if not _has_values(device) and (s.error is IndexRangeError and "index_checked" in CATALOG[name].edges):
+        if not _has_values(device) and (
+            s.error is IndexRangeError and "index_checked" in CATALOG[name].edges
+        ):
             continue  # the refusal depends on values
         line = _refused(device, s)
         if line and not declared_unsupported(device, name):
@@ -78,9 +80,13 @@ def _values(device: Any, reference: Any, s: Sample, dtype: str) -> list[str]:
         return [*wrong, f"{len(found)} results, expected {len(expected)}"]
     for i, (out, want) in enumerate(zip(found, expected, strict=True)):
         if (out.dtype, out.shape) != (want.dtype, want.shape):
-            wrong.append(f"result {i}: {out.dtype}{list(out.shape)}, expected {want.dtype}{list(want.shape)}")
+            wrong.append(
+                f"result {i}: {out.dtype}{list(out.shape)}, expected {want.dtype}{list(want.shape)}"
+            )
         elif want.values is not None and _has_values(device):
-            line = difference(out.values, want.values, tolerance(CATALOG[s.entry], out.dtype, s.length))
+            line = difference(
+                out.values, want.values, tolerance(CATALOG[s.entry], out.dtype, s.length)
+            )
             if line:
                 wrong.append(f"result {i}: {line}")
     return wrong

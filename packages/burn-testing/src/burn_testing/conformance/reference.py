@@ -46,7 +46,9 @@ class PlainReference:
 
     def __init__(self) -> None:
         backend = BACKENDS.load("flex").create(0)
-        backend.table = {n: k for n, k in backend.table.items() if "::" in n or CATALOG[n].grade != "derived"}
+        backend.table = {
+            n: k for n, k in backend.table.items() if "::" in n or CATALOG[n].grade != "derived"
+        }
         self.context = Resource("flex-core", "flex-core", backend, 0).plain_context()
 
     def expected(self, s: Sample, dtype: str) -> list[Expected]:
@@ -54,7 +56,10 @@ class PlainReference:
         entry = CATALOG[s.entry]
         values = self._values(s, dtype)
         if entry.klass == "dynamic":
-            return [Expected(_dynamic_dtype(s, i, dtype), np.shape(v), v) for i, v in enumerate(values)]
+            return [
+                Expected(_dynamic_dtype(s, i, dtype), () if v is None else v.shape, v)
+                for i, v in enumerate(values)
+            ]
         specs = self._specs(s, dtype)
         return [
             Expected(spec.dtype.short, spec.shape, None if v is None else _rounded(v, spec.dtype))

@@ -52,11 +52,13 @@ def _placed(x: Array, indices: list[Array], dims: tuple[int, ...]) -> tuple[Any,
 @oracle("index")
 def index_(x: Array, indices: list[Array], dims: tuple[int, ...]) -> Array:
     """numpy's own indexing."""
-    return x[_placed(x, indices, dims)]
+    return np.asarray(x[_placed(x, indices, dims)])
 
 
 @oracle("index_put")
-def index_put(x: Array, value: Array, indices: list[Array], dims: tuple[int, ...], accumulate: bool) -> Array:
+def index_put(
+    x: Array, value: Array, indices: list[Array], dims: tuple[int, ...], accumulate: bool
+) -> Array:
     """Through the flat positions that numpy's indexing reads, one after the other."""
     places = np.arange(x.size).reshape(x.shape)[_placed(x, indices, dims)]
     values = np.broadcast_to(value, places.shape)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import sqrt
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ def matmul(x: Array, y: Array) -> Array:
     a = x if x.ndim > 1 else x[None]
     b = y if y.ndim > 1 else y[:, None]
     with np.errstate(all="ignore"):
-        out = (a[..., :, :, None] * b[..., None, :, :]).sum(-2, dtype=a.dtype)
+        out: Array = (a[..., :, :, None] * b[..., None, :, :]).sum(-2, dtype=a.dtype)
     if x.ndim == 1:
         out = out[..., 0, :]
     return out[..., 0] if y.ndim == 1 else out
@@ -82,9 +83,8 @@ def lu(x: Array, pivot: bool) -> list[Array]:
 @oracle("qr")
 def qr(x: Array, mode: str) -> list[Array | None]:
     """LAPACK's signs, which PyTorch has as well."""
-    if mode == "r":
-        return [None, np.linalg.qr(x, "r")]
-    return list(np.linalg.qr(x, mode))  # type: ignore[call-overload, no-any-return]
+    factor: Any = np.linalg.qr
+    return [None, factor(x, "r")] if mode == "r" else list(factor(x, mode))
 
 
 @oracle("svd")
@@ -94,7 +94,9 @@ def svd(x: Array, full: bool) -> list[Array | None]:
 
 
 def _factor(norm: str, n: int, forward: bool) -> float:
-    return {"ortho": n**-0.5, "forward": 1 / n if forward else 1.0, "backward": 1.0 if forward else 1 / n}[norm]
+    if norm == "ortho":
+        return 1 / sqrt(n)
+    return 1 / n if (norm == "forward") == forward else 1.0
 
 
 def _resized(x: Array, n: int) -> Array:
@@ -124,4 +126,4 @@ def irfft(real: Array, imag: Array | None, dim: int, norm: str, n: int) -> Array
     tail = half[..., 1 : (n + 1) // 2][..., ::-1].conj()
     whole = np.concatenate([half, tail], -1)
     waves = np.exp(2j * np.pi * np.outer(np.arange(n), np.arange(n)) / n)
-    return np.moveaxis((whole @ waves).real, -1, dim) * _factor(norm, n, False)
+    return np.asarray(np.moveaxis((whole @ waves).real, -1, dim) * _factor(norm, n, False))

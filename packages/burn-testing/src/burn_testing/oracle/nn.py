@@ -13,7 +13,9 @@ from burn_testing.oracle.table import Array, oracle
 Ints = tuple[int, ...]
 
 
-def _taps(x: Ints, w: Ints, out: Ints, stride: Ints, padding: Ints, dilation: Ints, groups: int) -> Any:
+def _taps(
+    x: Ints, w: Ints, out: Ints, stride: Ints, padding: Ints, dilation: Ints, groups: int
+) -> Any:
     """Yield (output place, input place, weight place) of every product of a convolution."""
     per_out, per_in = w[0] // groups, w[1]
     for n, o in product(range(out[0]), range(out[1])):
@@ -37,7 +39,15 @@ def conv_shape(x: Ints, w: Ints, stride: Ints, padding: Ints, dilation: Ints) ->
 
 
 @oracle("conv")
-def conv(x: Array, weight: Array, bias: Array | None, stride: Ints, padding: Ints, dilation: Ints, groups: int) -> Array:
+def conv(
+    x: Array,
+    weight: Array,
+    bias: Array | None,
+    stride: Ints,
+    padding: Ints,
+    dilation: Ints,
+    groups: int,
+) -> Array:
     """One product after the other."""
     out = np.zeros(conv_shape(x.shape, weight.shape, stride, padding, dilation), x.dtype)
     with np.errstate(all="ignore"):
@@ -47,7 +57,9 @@ def conv(x: Array, weight: Array, bias: Array | None, stride: Ints, padding: Int
 
 
 @oracle("conv_input_grad")
-def conv_input_grad(g: Array, weight: Array, stride: Ints, padding: Ints, dilation: Ints, groups: int, shape: Ints) -> Array:
+def conv_input_grad(
+    g: Array, weight: Array, stride: Ints, padding: Ints, dilation: Ints, groups: int, shape: Ints
+) -> Array:
     """Each product's share goes back to its input."""
     out = np.zeros(shape, g.dtype)
     for o, i, w in _taps(shape, weight.shape, g.shape, stride, padding, dilation, groups):
@@ -56,7 +68,9 @@ def conv_input_grad(g: Array, weight: Array, stride: Ints, padding: Ints, dilati
 
 
 @oracle("conv_weight_grad")
-def conv_weight_grad(g: Array, x: Array, stride: Ints, padding: Ints, dilation: Ints, groups: int, shape: Ints) -> Array:
+def conv_weight_grad(
+    g: Array, x: Array, stride: Ints, padding: Ints, dilation: Ints, groups: int, shape: Ints
+) -> Array:
     """Each product's share goes back to its weight."""
     out = np.zeros(shape, g.dtype)
     for o, i, w in _taps(x.shape, shape, g.shape, stride, padding, dilation, groups):
@@ -98,7 +112,9 @@ def weights(mode: str, corners: bool, n: int, size: int, scale: float | None) ->
 
 
 @oracle("interpolate")
-def interpolate(x: Array, mode: str, align_corners: bool, size: Ints, scales: tuple[Any, ...]) -> Array:
+def interpolate(
+    x: Array, mode: str, align_corners: bool, size: Ints, scales: tuple[Any, ...]
+) -> Array:
     """One matrix per dim."""
     for d, (n, scale) in enumerate(zip(size, scales, strict=True), 2):
         w = weights(mode, align_corners, x.shape[d], n, scale)
@@ -107,7 +123,9 @@ def interpolate(x: Array, mode: str, align_corners: bool, size: Ints, scales: tu
 
 
 @oracle("interpolate_backward")
-def interpolate_backward(g: Array, mode: str, align_corners: bool, size: Ints, scales: tuple[Any, ...], shape: Ints) -> Array:
+def interpolate_backward(
+    g: Array, mode: str, align_corners: bool, size: Ints, scales: tuple[Any, ...], shape: Ints
+) -> Array:
     """The transposed matrices."""
     for d, (n, scale) in enumerate(zip(size, scales, strict=True), 2):
         w = weights(mode, align_corners, shape[d], n, scale)
@@ -143,7 +161,9 @@ def grid_sample(x: Array, grid: Array, mode: str, padding: str, align_corners: b
             at = (g + 1) / 2 * (n - 1) if align_corners else ((g + 1) * n - 1) / 2
             if mode == "bicubic":
                 near = range(floor(at) - 1, floor(at) + 3)
-                taps.append([(round(_source(k, n, padding, align_corners)), _cubic(at - k)) for k in near])
+                taps.append(
+                    [(round(_source(k, n, padding, align_corners)), _cubic(at - k)) for k in near]
+                )
                 continue
             at = _source(at, n, padding, align_corners)
             if mode == "nearest":
@@ -153,15 +173,19 @@ def grid_sample(x: Array, grid: Array, mode: str, padding: str, align_corners: b
         for tap in product(*taps):
             if all(0 <= k < n for (k, _), n in zip(tap, sizes, strict=True)):
                 factor = np.prod([w for _, w in tap])
-                out[(place[0], slice(None), *place[1:])] += factor * x[(place[0], slice(None), *(k for k, _ in tap))]
+                out[(place[0], slice(None), *place[1:])] += (
+                    factor * x[(place[0], slice(None), *(k for k, _ in tap))]
+                )
     return out
 
 
-# ---- connectionist temporal classification --------------------------------------------------------
+# ---- connectionist temporal classification ------------------------------------------------------
 
 
 @oracle("ctc_loss")
-def ctc_loss(log_probs: Array, targets: Array, input_lengths: Array, target_lengths: Array, blank: int) -> list[Any]:
+def ctc_loss(
+    log_probs: Array, targets: Array, input_lengths: Array, target_lengths: Array, blank: int
+) -> list[Any]:
     """Every path of classes that collapses to the target, summed."""
     losses = []
     for n in range(log_probs.shape[1]):
@@ -175,7 +199,7 @@ def ctc_loss(log_probs: Array, targets: Array, input_lengths: Array, target_leng
     return [np.array(losses), None]
 
 
-# ---- quantisation: references are what comes back after dequantisation ----------------------------
+# ---- quantisation: references are what comes back after dequantisation --------------------------
 
 
 def requantized(x: Array, scheme: Any) -> Array:
@@ -194,17 +218,17 @@ def _rounded(x: Array, scheme: Any, axis: int | None = None) -> Array:
     if scheme.symmetric:
         scale = np.abs(x).max(axis, keepdims=True) / np.float32(scheme.qmax)
         scale = np.where(scale == 0, np.float32(1), scale)
-        return np.clip(np.round(x / scale), scheme.qmin, scheme.qmax) * scale
+        return np.asarray(np.clip(np.round(x / scale), scheme.qmin, scheme.qmax) * scale)
     low = np.minimum(x.min(axis, keepdims=True), 0)
     high = np.maximum(x.max(axis, keepdims=True), 0)
     scale = (high - low) / np.float32(scheme.qmax - scheme.qmin)
     scale = np.where(scale == 0, np.float32(1), scale)
     zero = np.clip(scheme.qmin - np.round(low / scale), scheme.qmin, scheme.qmax)
-    return (np.clip(np.round(x / scale) + zero, scheme.qmin, scheme.qmax) - zero) * scale
+    stored = np.clip(np.round(x / scale) + zero, scheme.qmin, scheme.qmax)
+    return np.asarray((stored - zero) * scale)
 
 
 @oracle("quantize")
 def quantize(x: Array, scale: Any, zero: Any, dtype: Any) -> Array:
     """The round trip: the stored integers are private to a backend."""
     return requantized(x, dtype)
-

@@ -47,7 +47,7 @@ def argmax(x: Array, dim: int | None, keepdim: bool) -> Array:
     if dim is None or not x.ndim:
         found = np.array(x.reshape(-1).argmax())
         return found.reshape((1,) * x.ndim) if keepdim else found
-    return x.argmax(dim, keepdims=keepdim)
+    return np.asarray(x.argmax(dim, keepdims=keepdim))
 
 
 @oracle("cumsum")

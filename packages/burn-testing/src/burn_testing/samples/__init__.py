@@ -5,13 +5,18 @@ One module per family, as everywhere. A third party adds samples of its own oper
 """
 
 from burn_testing.samples import (  # noqa: F401 - importing fills the tables
+    conv,
     index,
     linalg,
+    loss,
     maps,
-    nn,
+    norm,
     optim,
+    pool,
+    quant,
     random,
     reduce,
+    resample,
     shape,
 )
 from burn_testing.samples.sample import (

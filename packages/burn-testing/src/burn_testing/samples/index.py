@@ -29,9 +29,35 @@ _at = ints([[0, 1, 1], [2, 0, 2]])
 for _mode in ("assign", "add", "multiply", "amin", "amax"):
     # Assigning and extremes choose one source, so their gradients are not sums.
     _smooth = _mode in ("assign", "add")
-    sample("scatter", t(3, 3, low=0.5, high=2), _at, t(2, 3, low=0.5, high=2), attrs=(0, _mode), dtypes=NUMERIC_NAMES, grad=_smooth, length=3)
-    sample("scatter", t(3, 4, low=0.5, high=2), ints([[0, 2], [1, 3]]), t(2, 2, low=0.5, high=2), attrs=(1, _mode), dtypes=NUMERIC_NAMES, grad=_smooth, length=3)
-    sample("scatter", t(3, 4), t(0, 4, dtype="i64"), t(0, 4), attrs=(0, _mode), dtypes=NUMERIC_NAMES, grad=_smooth)
+    sample(
+        "scatter",
+        t(3, 3, low=0.5, high=2),
+        _at,
+        t(2, 3, low=0.5, high=2),
+        attrs=(0, _mode),
+        dtypes=NUMERIC_NAMES,
+        grad=_smooth,
+        length=3,
+    )
+    sample(
+        "scatter",
+        t(3, 4, low=0.5, high=2),
+        ints([[0, 2], [1, 3]]),
+        t(2, 2, low=0.5, high=2),
+        attrs=(1, _mode),
+        dtypes=NUMERIC_NAMES,
+        grad=_smooth,
+        length=3,
+    )
+    sample(
+        "scatter",
+        t(3, 4),
+        t(0, 4, dtype="i64"),
+        t(0, 4),
+        attrs=(0, _mode),
+        dtypes=NUMERIC_NAMES,
+        grad=_smooth,
+    )
 sample("scatter", t(4), ints([1, 3]), t(2), attrs=(0, "assign"), name="any", dtypes=ALL_NAMES)
 error("scatter", "out_of_range", IndexRangeError, t(3), ints([0, 3]), t(2), attrs=(0, "assign"))
 error("scatter", "src", ShapeError, t(3), ints([0, 1]), t(1), attrs=(0, "assign"))
@@ -63,17 +89,59 @@ error("index", "float", DTypeError, t(3), [t(1)], attrs=((0,),))
 
 for _add in (False, True):
     _kinds = NUMERIC_NAMES if _add else ALL_NAMES
-    sample("index_put", t(4, 3), t(3, 3), [ints([0, -1, 2])], attrs=((0,), _add), dtypes=_kinds, length=3)
-    sample("index_put", t(4, 3), t(), [ints([0, 1]), ints([2, 2])], attrs=((0, 1), _add), dtypes=_kinds, length=3)
+    sample(
+        "index_put",
+        t(4, 3),
+        t(3, 3),
+        [ints([0, -1, 2])],
+        attrs=((0,), _add),
+        dtypes=_kinds,
+        length=3,
+    )
+    sample(
+        "index_put",
+        t(4, 3),
+        t(),
+        [ints([0, 1]), ints([2, 2])],
+        attrs=((0, 1), _add),
+        dtypes=_kinds,
+        length=3,
+    )
     sample("index_put", t(4, 3), t(0, 3), [t(0, dtype="i64")], attrs=((0,), _add), dtypes=_kinds)
-sample("index_put", t(4), t(3), [ints([1, 1, 1])], attrs=((0,), True), name="duplicates", dtypes=NUMERIC_NAMES, length=4)
-sample("index_put", t(4), t(3), [ints([1, 1, 1])], attrs=((0,), False), name="last_wins", grad=False)
+sample(
+    "index_put",
+    t(4),
+    t(3),
+    [ints([1, 1, 1])],
+    attrs=((0,), True),
+    name="duplicates",
+    dtypes=NUMERIC_NAMES,
+    length=4,
+)
+sample(
+    "index_put", t(4), t(3), [ints([1, 1, 1])], attrs=((0,), False), name="last_wins", grad=False
+)
 error("index_put", "out_of_range", IndexRangeError, t(3), t(), [ints([3])], attrs=((0,), False))
 error("index_put", "value", ShapeError, t(4), t(3), [ints([0, 1])], attrs=((0,), False))
 
 for _padding in (None, 1):
-    sample("embedding", t(4, 3), ints([[0, 1], [3, 1]]), attrs=(_padding,), dtypes=FLOAT_NAMES, length=3, grad=_padding is None)
-    sample("embedding_backward", t(2, 2, 3), ints([[0, 1], [3, 1]]), attrs=(_padding, 4), dtypes=FLOAT_NAMES, length=3)
+    sample(
+        "embedding",
+        t(4, 3),
+        ints([[0, 1], [3, 1]]),
+        attrs=(_padding,),
+        dtypes=FLOAT_NAMES,
+        length=3,
+        grad=_padding is None,
+    )
+    sample(
+        "embedding_backward",
+        t(2, 2, 3),
+        ints([[0, 1], [3, 1]]),
+        attrs=(_padding, 4),
+        dtypes=FLOAT_NAMES,
+        length=3,
+    )
 sample("embedding", t(4, 3), ints(2), attrs=(None,), dtypes=FLOAT_NAMES)
 sample("embedding", t(4, 3), t(0, dtype="i64"), attrs=(None,), dtypes=FLOAT_NAMES)
 error("embedding", "out_of_range", IndexRangeError, t(4, 3), ints([4]), attrs=(None,))
@@ -90,7 +158,13 @@ error("one_hot", "float", DTypeError, t(2), attrs=(3,))
 
 for _right in (False, True):
     sample("searchsorted", v([1, 3, 3, 5, 7]), t(2, 3, low=0, high=8), attrs=(_right,), dtypes=FEW)
-    sample("searchsorted", v([[1, 3, 5], [2, 4, 6]]), t(2, 2, low=0, high=8), attrs=(_right,), dtypes=FEW)
+    sample(
+        "searchsorted",
+        v([[1, 3, 5], [2, 4, 6]]),
+        t(2, 2, low=0, high=8),
+        attrs=(_right,),
+        dtypes=FEW,
+    )
     sample("searchsorted", t(0), t(3), attrs=(_right,), dtypes=FEW)
 error("searchsorted", "leading", ShapeError, t(2, 3), t(3, 2), attrs=(False,))
 

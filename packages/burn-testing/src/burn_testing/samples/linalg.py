@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from burn_std import ArgumentError, DTypeError, ShapeError
 from burn_testing.samples.sample import error, sample, t, v
+
+# The loops below reuse these names for tuples of many kinds.
+_b: Any
 
 F = ("f32", "f64")
 
@@ -44,7 +49,15 @@ for _b in (t(3, 2), t(3, 1), t(2, 3, 2)):
             sample("triangular_solve", GOOD, _b, attrs=(_upper, _transpose, False), dtypes=F)
 sample("triangular_solve", GOOD, t(3, 2), attrs=(True, False, True), dtypes=F)
 error("solve", "rows", ShapeError, t(3, 3), t(2, 2))
-error("triangular_solve", "rows", ShapeError, t(3, 3), t(2, 2), attrs=(True, False, False), ops=("solve",))
+error(
+    "triangular_solve",
+    "rows",
+    ShapeError,
+    t(3, 3),
+    t(2, 2),
+    attrs=(True, False, False),
+    ops=("solve",),
+)
 for _shape in ((3, 3), (4, 2), (2, 4), (2, 3, 3)):
     sample("lu", t(*_shape), attrs=(True,), dtypes=F, grad=_shape[-1] == _shape[-2])
     sample("qr", t(*_shape), attrs=("reduced",), dtypes=F, grad=_shape[-2] >= _shape[-1])
@@ -60,7 +73,9 @@ for _n in (6, 7, 4, 1, 9):
     for _norm in ("backward", "ortho", "forward"):
         sample("rfft", t(2, 6), attrs=(1, _norm, _n), dtypes=F)
         sample("irfft", t(2, _n // 2 + 1), t(2, _n // 2 + 1), attrs=(1, _norm, _n), dtypes=F)
-        sample("rfft_backward", t(2, _n // 2 + 1), t(2, _n // 2 + 1), attrs=(1, _norm, _n), dtypes=F)
+        sample(
+            "rfft_backward", t(2, _n // 2 + 1), t(2, _n // 2 + 1), attrs=(1, _norm, _n), dtypes=F
+        )
         sample("irfft_backward", t(2, _n), attrs=(1, _norm, _n // 2 + 1), dtypes=F)
 sample("rfft", t(5, 3), attrs=(0, "backward", 5), dtypes=F)
 sample("irfft", t(2, 4), None, attrs=(1, "backward", 6), dtypes=F)

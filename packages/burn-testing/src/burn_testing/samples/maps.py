@@ -75,7 +75,8 @@ BINARY = [
 POSITIVE = {"pow": ((0.2, 3), (-2, 2)), "hypot": ((0.2, 3), (0.2, 3)), "div": ((-3, 3), (0.3, 3)),
             "remainder": ((-5, 5), (0.6, 0.9)), "fmod": ((-5, 5), (0.6, 0.9)),
             "floor_divide": ((-5, 5), (0.3, 3)), "div_trunc": ((-5, 5), (0.3, 3)),
-            "bitwise_left_shift": ((-5, 5), (0, 4)), "bitwise_right_shift": ((-99, 99), (0, 4))}  # fmt: skip
+            "bitwise_left_shift": ((-5, 5), (0, 4)),
+            "bitwise_right_shift": ((-99, 99), (0, 4))}  # fmt: skip
 for _name in BINARY:
     _entry = CATALOG[_name]
     _a, _b = POSITIVE.get(_name, ((-2.5, 2.5), (-2.4, 2.6)))
@@ -85,7 +86,17 @@ for _name in BINARY:
     for _x, _y in PAIRS:
         sample(_name, t(*_x, low=_a[0], high=_a[1]), t(*_y, low=_b[0], high=_b[1]), dtypes=_kinds)
     if all(i.scalar for i in _entry.inputs):
-        _kinds = tuple(d for d in (_kinds or ()) or (NUMERIC_NAMES if _entry.accepts in ("any", "numeric") else INT_NAMES if _entry.accepts in ("int", "bits") else FLOAT_NAMES))
+        _kinds = tuple(
+            d
+            for d in (_kinds or ())
+            or (
+                NUMERIC_NAMES
+                if _entry.accepts in ("any", "numeric")
+                else INT_NAMES
+                if _entry.accepts in ("int", "bits")
+                else FLOAT_NAMES
+            )
+        )
         sample(_name, t(2, 3, low=_a[0], high=_a[1]), 2, dtypes=_kinds)
         sample(_name, 3, t(2, 3, low=max(_b[0], 0.3), high=_b[1]), dtypes=_kinds)
     if _entry.accepts in ("any", "numeric", "float"):
@@ -97,7 +108,14 @@ for _name in BINARY:
     error(_name, "text", DTypeError, t(2), "text", dtype=_dtype)
     if _entry.accepts in ("numeric", "float", "int") and not _entry.lift:
         error(_name, "bool", DTypeError, t(2), t(2), dtype="bool")
-sample("pow", v([-2.0, -3.0, 0.0, 0.0]), v([3.0, 2.0, 0.0, 2.0]), name="whole", dtypes=FLOAT_NAMES, grad=False)
+sample(
+    "pow",
+    v([-2.0, -3.0, 0.0, 0.0]),
+    v([3.0, 2.0, 0.0, 2.0]),
+    name="whole",
+    dtypes=FLOAT_NAMES,
+    grad=False,
+)
 error("sub", "bool", DTypeError, t(2), t(2), dtype="bool")
 error("bitwise_and", "float", DTypeError, t(2), t(2))
 

@@ -30,7 +30,15 @@ for _name, _variants in OVER_DIMS.items():
         if "empty_raises" not in _entry.edges and not (_more and _more[0] in (INF, -INF)):
             sample(_name, t(0, 3), attrs=((0,), False, *_more), name="empty_axis", grad=False)
             sample(_name, t(0), attrs=(None, True, *_more), name="empty_all", grad=False)
-        sample(_name, SPECIAL, attrs=((1,), False, *_more), name="special", dtypes=FLOAT_NAMES, grad=False, length=3)
+        sample(
+            _name,
+            SPECIAL,
+            attrs=((1,), False, *_more),
+            name="special",
+            dtypes=FLOAT_NAMES,
+            grad=False,
+            length=3,
+        )
     _first = _variants[0]
     error(_name, "dim", IndexRangeError, t(2, 3), attrs=((5,), False, *_first))
     error(_name, "twice", ArgumentError, t(2, 3), attrs=((0, 0), False, *_first))
@@ -40,8 +48,23 @@ for _name, _variants in OVER_DIMS.items():
 for _name in ("sum", "prod", "mean"):
     sample(_name, t(2, 3), attrs=((1,), False, float64), length=3, dtypes=FLOAT_NAMES)
 sample("sum", t(2, 3), attrs=(None, False, float32), length=6, dtypes=INT_NAMES)
-sample("sum", t(1000, low=90, high=110), attrs=(None, False, None), length=1000, name="long", grad=False, dtypes=("u8", "f32", "f64"))
-sample("mean", t(1000, low=90, high=110), attrs=(None, False, None), length=1000, name="half_overflow", dtypes=FLOAT_NAMES)
+sample(
+    "sum",
+    t(1000, low=90, high=110),
+    attrs=(None, False, None),
+    length=1000,
+    name="long",
+    grad=False,
+    dtypes=("u8", "f32", "f64"),
+)
+sample(
+    "mean",
+    t(1000, low=90, high=110),
+    attrs=(None, False, None),
+    length=1000,
+    name="half_overflow",
+    dtypes=FLOAT_NAMES,
+)
 sample("sum", t(3, 4), attrs=((0,), False, int32), length=3, dtypes=INT_NAMES)
 error("mean", "ints", DTypeError, t(2), attrs=(None, False, None), dtype="i32")
 error("var", "ints", DTypeError, t(2), attrs=(None, False, 1), dtype="i32")
@@ -68,7 +91,9 @@ for _name in ("cumsum", "cumprod"):
     sample(_name, t(), attrs=(0, None))
     sample(_name, t(0, 3), attrs=(0, None))
     sample(_name, t(4, 3), attrs=(1, float64), dtypes=FLOAT_NAMES, length=3)
-    sample(_name, v([1.0, NAN, 2.0]), attrs=(0, None), name="special", dtypes=FLOAT_NAMES, grad=False)
+    sample(
+        _name, v([1.0, NAN, 2.0]), attrs=(0, None), name="special", dtypes=FLOAT_NAMES, grad=False
+    )
     error(_name, "dim", IndexRangeError, t(2), attrs=(3, None))
 sample("cumsum", v([200, 100, 50]), attrs=(0, None), name="wide", dtypes=("u8", "i16"), length=3)
 for _name in ("cummax", "cummin"):
@@ -89,7 +114,9 @@ for _down in (False, True):
     sample("sort", SPECIAL, attrs=(1, _down), name="special", dtypes=FLOAT_NAMES, grad=False)
     for _k in (0, 1, 3):
         sample("topk", t(4, 5, low=-9, high=9), attrs=(1, _down, True, _k))
-    sample("topk", SPECIAL, attrs=(0, _down, True, 2), name="special", dtypes=FLOAT_NAMES, grad=False)
+    sample(
+        "topk", SPECIAL, attrs=(0, _down, True, 2), name="special", dtypes=FLOAT_NAMES, grad=False
+    )
     sample("topk", v([2, 1, 2, 1, 3, 2]), attrs=(0, _down, True, 4), name="ties", grad=False)
 error("sort", "dim", IndexRangeError, t(2), attrs=(2, False))
 error("topk", "k", ShapeError, t(2, 3), attrs=(1, True, True, 4))

@@ -161,10 +161,13 @@ def draw(d: Draw, dtype: str, seed: int) -> Array:
     kinks and ties of many functions lie.
     """
     name = d.dtype or dtype
-    kind: Any = np.dtype({"bf16": "f4"}.get(name, parse_dtype(name).name if name != "bf16" else "f4"))
+    kind: Any = np.dtype(
+        {"bf16": "f4"}.get(name, parse_dtype(name).name if name != "bf16" else "f4")
+    )
     if d.values is not None:
         with np.errstate(all="ignore"):
             return _held(np.array(d.values).astype(kind), name)
+    flat: Any
     rng = np.random.default_rng(seed)
     count = int(np.prod(d.shape))
     if kind.kind == "b":

@@ -2,11 +2,28 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from burn_std import ArgumentError, DTypeError, IndexRangeError, ShapeError
 from burn_std.dtypes import bool_, float16, float32, float64, int32, int64, uint8
 from burn_testing.samples.sample import FLOAT_NAMES, NUMERIC_NAMES, error, sample, t
 
-for _from, _to in (((2, 6), (3, 4)), ((), (1, 1)), ((1,), ()), ((0, 3), (3, 0, 2)), ((4,), (2, 1, 2))):
+# The loops below reuse these names for tuples of many kinds.
+_shape: Any
+_to: Any
+_got: Any
+_pads: Any
+_value: Any
+_start: Any
+_step: Any
+
+for _from, _to in (
+    ((2, 6), (3, 4)),
+    ((), (1, 1)),
+    ((1,), ()),
+    ((0, 3), (3, 0, 2)),
+    ((4,), (2, 1, 2)),
+):
     sample("reshape", t(*_from), attrs=(_to,))
 error("reshape", "count", ShapeError, t(2, 3), attrs=((4,),))
 error("reshape", "negative", ShapeError, t(4), attrs=((-2, -2),))
@@ -78,7 +95,13 @@ for _shape, _dim, _size, _step, _got in (
     ((4,), 0, 1, 3, (2, 1)),
 ):  # fmt: skip
     sample("unfold_dim", t(*_shape), attrs=(_dim, _size, _step))
-    sample("unfold_dim_backward", t(*_got), attrs=(_dim, _size, _step, _shape), dtypes=NUMERIC_NAMES, length=4)
+    sample(
+        "unfold_dim_backward",
+        t(*_got),
+        attrs=(_dim, _size, _step, _shape),
+        dtypes=NUMERIC_NAMES,
+        length=4,
+    )
 error("unfold_dim", "size", ShapeError, t(3), attrs=(0, 4, 1), ops=("unfold",))
 error("unfold_dim_backward", "not_a_tensor", DTypeError, None, attrs=(0, 1, 1, (1,)))
 
