@@ -161,7 +161,7 @@ def doctest(session: nox.Session) -> None:
     apart = ["--ignore-glob=*/tests/*", "--ignore-glob=*/conformance/test_*"]
     pytest(session, "doctest-python", "packages", "--doctest-modules", "-n2", *apart)
     pages = [str(path.relative_to(ROOT)) for path in markdown_files()]
-    pytest(session, "doctest-markdown", "-n2", *pages)
+    pytest(session, "doctest-markdown", *pages)
 
 
 def markdown_files() -> list[Path]:

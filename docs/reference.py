@@ -22,7 +22,8 @@ from burn_ir import CATALOG, Entry, Input
 
 DOCS = Path(__file__).parent
 OUT = DOCS / "reference"
-SECTION = re.compile(r"^([A-Z][A-Za-z]+):(?: +(.*))?$")
+HEADS = "Args Attributes Raises Shapes DTypes Units Returns Yields Gradient Example Examples Source"
+SECTION = re.compile(rf"^({HEADS.replace(' ', '|')}):(?: +(.*))?$")
 CODE = {"Example", "Examples"}
 ITEMS = {"Args", "Attributes", "Raises", "Shapes"}
 
@@ -58,6 +59,8 @@ def package_page(name: str, description: str) -> str:
         value = getattr(module, public)
         if inspect.ismodule(value):
             parts.append(f"## {public}\n\n{layout(inspect.getdoc(value))}")
+            if name != "burn":  # the facade only repeats
+                parts += namespace_parts(public, value)
         elif not str(getattr(value, "__module__", "")).startswith("burn"):
             constants.append(f"- `{public}`: `{short(value)}`")
         elif home(value) != module.__name__:
@@ -69,6 +72,20 @@ def package_page(name: str, description: str) -> str:
     if constants:
         parts.append("## Other names\n\n" + "\n".join(constants) + "\n")
     return "\n".join(parts)
+
+
+def namespace_parts(name: str, module: ModuleType) -> list[str]:
+    """Return a section per function of a namespace such as `functional`."""
+    functions = [
+        (public, getattr(module, public))
+        for public in public_names(module)
+        if inspect.isfunction(getattr(module, public))
+    ]
+    return [
+        f"### {name}.{public}\n\n{call(f'{name}.{public}', value)}{layout(inspect.getdoc(value))}"
+        for public, value in functions
+        if home(value) == module.__name__.partition(".")[0]
+    ]
 
 
 def public_names(module: ModuleType) -> list[str]:
@@ -95,9 +112,17 @@ def link(value: Any) -> str:
 
 
 def class_part(name: str, cls: type) -> str:
-    """Return the section of a class: its docstring, then its public methods, inherited or not."""
+    """Return the section of a class: its docstring, then its public methods.
+
+    Methods of a base that has a section of its own are left to it.
+    """
     parts = [f"## {name}\n\n{call(name, cls)}{layout(inspect.getdoc(cls))}"]
-    ours = [base for base in reversed(cls.__mro__) if base.__module__.startswith("burn")]
+    bases = [base for base in cls.__mro__ if base.__module__.startswith("burn")]
+    described = [base for base in bases[1:] if is_public(base)]
+    if described:
+        parts.append(f"Has what `{described[0].__name__}` has, see {link(described[0])}.\n")
+    covered = {inner for base in described for inner in base.__mro__}
+    ours = [base for base in reversed(bases) if base not in covered]
     attributes = {key: value for base in ours for key, value in vars(base).items()}
     for attribute, value in sorted(attributes.items()):
         if attribute.startswith("_"):
@@ -111,6 +136,11 @@ def class_part(name: str, cls: type) -> str:
     return "\n".join(parts)
 
 
+def is_public(cls: type) -> bool:
+    """Return whether a package promises the class under its name."""
+    return getattr(importlib.import_module(home(cls)), cls.__name__, None) is cls
+
+
 def call(name: str, value: Any) -> str:
     """Return the fenced signature of a callable, or nothing for what has none."""
     if not callable(value):
@@ -119,7 +149,10 @@ def call(name: str, value: Any) -> str:
         signature = str(inspect.signature(value))
     except (TypeError, ValueError):
         return ""
-    return f"```text\n{name}{re.sub(r' at 0x[0-9a-f]+', '', signature)}\n```\n\n"
+    signature = re.sub(r" at 0x[0-9a-f]+", "", signature)
+    # Annotations are texts; their quotes say nothing to a reader.
+    signature = re.sub(r"(: |-> )'([^']*)'", r"\1\2", signature)
+    return f"```text\n{name}{signature}\n```\n\n"
 
 
 def short(value: Any) -> str:
