@@ -233,3 +233,12 @@ def test_strategies_do_not_mix(device):
         a * b
     with pytest.raises(burn.DeviceError, match="autodiff"):
         device.gradient_checkpointing()
+
+
+def test_what_only_an_unwanted_gradient_reads_is_not_kept(device):
+    x, constant = leaf(device, [1.0, 2.0]), burn.tensor([3.0, 4.0], device=device)
+    y = (x * 2.0) * constant
+    saved = y.node.saved
+    assert saved[0] is None
+    assert saved[1] is not None
+    assert x.grad(y.sum().backward()).tolist() == [6.0, 8.0]

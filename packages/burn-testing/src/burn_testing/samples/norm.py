@@ -8,7 +8,7 @@ from burn_testing.samples.sample import FLOAT_NAMES, error, ints, sample, t, v
 
 F = ("f32", "f64")
 
-# ---- normalisation --------------------------------------------------------------------------------
+# ---- normalisation -------------------------------------------------------------------------------
 
 for _name in ("softmax", "log_softmax"):
     for _x, _dim in (((3, 4), 1), ((3, 4), 0), ((), 0), ((2, 3, 2), 1), ((0, 3), 1)):
@@ -107,7 +107,7 @@ error(
     "batch_norm", "statistics", ArgumentError, t(2, 3), None, None, None, None, attrs=(False, 1e-5)
 )
 
-# ---- attention ------------------------------------------------------------------------------------
+# ---- attention -----------------------------------------------------------------------------------
 
 _mask = v(
     [[True, True, False, True], [False, False, False, False], [True, False, True, True]], "bool"

@@ -13,10 +13,14 @@ _attrs: Any
 F = ("f32", "f64")
 
 for _mode, _x, _size in (
-    ("nearest", (2, 2, 5), (7,)), ("nearest-exact", (1, 2, 3, 4), (5, 2)),
-    ("linear", (2, 1, 4), (7,)), ("bilinear", (1, 2, 3, 4), (5, 6)), ("bicubic", (1, 1, 4, 5), (6, 3)),
-    ("trilinear", (1, 1, 2, 3, 2), (3, 4, 3)), ("linear", (1, 1, 4), (1,)),
-):  # fmt: skip
+    ("nearest", (2, 2, 5), (7,)),
+    ("nearest-exact", (1, 2, 3, 4), (5, 2)),
+    ("linear", (2, 1, 4), (7,)),
+    ("bilinear", (1, 2, 3, 4), (5, 6)),
+    ("bicubic", (1, 1, 4, 5), (6, 3)),
+    ("trilinear", (1, 1, 2, 3, 2), (3, 4, 3)),
+    ("linear", (1, 1, 4), (1,)),
+):
     for _corners in (False, True) if "linear" in _mode or _mode == "bicubic" else (False,):
         _attrs = (_mode, _corners, _size, (None,) * len(_size))
         sample("interpolate", t(*_x), attrs=_attrs, dtypes=FLOAT_NAMES, length=16)
