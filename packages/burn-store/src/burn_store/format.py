@@ -2,33 +2,81 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, BinaryIO, NamedTuple, Protocol
 
 import numpy as np
-from burn_std import PluginGroup, StoreError
 
-API_VERSION = 1
+from burn_std import PluginGroup, StoreError
+from burn_store.elements import Array, Spec
+from burn_store.files import FileBytes
+
+API_VERSION = 2
 FORMATS = PluginGroup("burn.store_formats", API_VERSION)
 
+# Enough for every format's mark; also holds the first member name of a zip archive.
+HEAD = 512
 
-class Reading(Mapping[str, Any]):
+
+class Reading(Mapping[str, Array]):
     """An open file: names to numpy arrays, read one at a time when asked for.
+
+    A format subclasses it. Whatever can be wrong with names, ranges and shapes is found when the
+    file is opened; after `verify` reading a tensor fails only when the disk does.
 
     Attributes:
         metadata: text by key, as the file holds it.
+        aliases: names of tied tensors, each with the name that stands for the same tensor.
+        extra: what the file holds besides tensors, by path; numbers, text and None only.
     """
 
-    metadata: dict[str, str]
+    metadata: Mapping[str, str] = {}
+    aliases: Mapping[str, str] = {}
+    extra: Mapping[str, Any] = {}
 
-    def spec(self, name: str) -> tuple[tuple[int, ...], str]:
-        """Return (shape, dtype name) without reading the elements."""
-        ...
+    def spec(self, name: str) -> Spec:
+        """Return shape and dtype name without reading the elements."""
+        raise NotImplementedError
+
+    def verify(self, everything: bool = False) -> None:
+        """Read what could still turn out corrupt, which is what is compressed.
+
+        Args:
+            everything: compare every checksum that the file holds, at the cost of reading it all.
+
+        Raises:
+            StoreError: something is corrupt.
+        """
 
     def close(self) -> None:
         """Let the file go."""
-        ...
+
+    def __getitem__(self, name: str) -> Array:
+        raise NotImplementedError
+
+    def __iter__(self) -> Iterator[str]:
+        raise NotImplementedError
+
+    def __len__(self) -> int:
+        raise NotImplementedError
+
+
+class Source(NamedTuple):
+    """A tensor to be written: its facts now, its elements when the writer comes to them.
+
+    Attributes:
+        spec: shape and dtype name.
+        read: returns the elements, contiguous or not.
+    """
+
+    spec: Spec
+    read: Callable[[], Array]
+
+    def contiguous(self) -> Array:
+        """Return the elements in row-major order, as the spec says they are."""
+        # ascontiguousarray alone would turn rank 0 into rank 1.
+        return np.ascontiguousarray(self.read()).reshape(self.spec.shape)
 
 
 class Format(Protocol):
@@ -38,35 +86,117 @@ class Format(Protocol):
         name: what the user passes as `format=`.
         suffixes: file name endings.
         api_version: `burn_store.API_VERSION` it was written for.
+        layout: `torch` or `burn`: whose names and weight layouts files of this kind hold.
+        options: names of keyword arguments of `open` and `load` that it understands.
     """
 
     name: str
     suffixes: tuple[str, ...]
     api_version: int
+    layout: str
+    options: tuple[str, ...]
 
-    def open(self, path: Path) -> Reading:
+    def recognises(self, head: bytes) -> bool:
+        """Return whether a file that begins with these bytes (512 at most) is of this kind."""
+        ...
+
+    def open(self, path: Path, options: Mapping[str, Any]) -> Reading:
         """Return the open file; StoreError when it is corrupt."""
         ...
 
-    def write(self, path: Path, tensors: Mapping[str, np.ndarray[Any, Any]], metadata: Mapping[str, str]) -> None:
-        """Write the arrays to a file of that name."""
+    def write(
+        self, handle: BinaryIO, tensors: Mapping[str, Source], metadata: Mapping[str, str]
+    ) -> None:
+        """Write a whole file, one tensor at a time."""
         ...
 
 
-def find_format(path: Path, name: str | None) -> Format:
+def _formats() -> Iterator[Format]:
+    for name in FORMATS.names():
+        found: Format = FORMATS.load(name)
+        yield found
+
+
+def _by_suffix(path: Path) -> list[Format]:
+    fitting = [f for f in _formats() if path.name.endswith(f.suffixes)]
+    # The longest ending is the most telling: `.safetensors.index.json` before `.json`.
+    return sorted(fitting, key=lambda f: -max(len(s) for s in f.suffixes if path.name.endswith(s)))
+
+
+def format_to_write(path: Path, name: str | None) -> Format:
     """Return the format of a name, or of the file's ending.
 
     Raises:
-        StoreError: no installed format reads files of that ending.
+        StoreError: no installed format writes files of that ending.
     """
     if name is not None:
         found: Format = FORMATS.load(name)
         return found
-    for candidate in FORMATS.names():
-        found = FORMATS.load(candidate)
-        if path.name.endswith(found.suffixes):
-            return found
+    fitting = _by_suffix(path)
+    if not fitting:
+        raise StoreError(
+            "store.save",
+            "no installed format has this file name ending",
+            got=path.name,
+            remedy=f"Pass format=, one of {', '.join(FORMATS.names())}.",
+        )
+    return fitting[0]
+
+
+def format_to_read(path: Path, name: str | None) -> Format:
+    """Return the format to read a file with: what its first bytes say, else its ending.
+
+    Raises:
+        StoreError: no installed format fits, or the named one does not and another does.
+    """
+    file = FileBytes(path)
+    try:
+        head = file.read(0, min(HEAD, file.size))
+    finally:
+        file.close()
+    if name is not None:
+        named: Format = FORMATS.load(name)
+        if not named.recognises(head):
+            fitting = [f.name for f in _formats() if f.recognises(head)]
+            if fitting:
+                raise StoreError(
+                    "store.open",
+                    f"the file is not of format {name}",
+                    got=path.name,
+                    remedy=f"Pass format={fitting[0]!r}.",
+                )
+        return named
+    by_name = _by_suffix(path)
+    for candidate in by_name:
+        if candidate.recognises(head):
+            return candidate
+    for candidate in _formats():
+        if candidate.recognises(head):
+            return candidate
+    # A damaged file of a known ending: its own format says best what is wrong with it.
+    if by_name:
+        return by_name[0]
     raise StoreError(
-        "store", "no installed format has this file name ending", got=path.name,
+        "store.open",
+        "no installed format knows this file by its first bytes or its ending",
+        got=path.name,
         remedy=f"Pass format=, one of {', '.join(FORMATS.names())}.",
-    )  # fmt: skip
+    )
+
+
+def checked_options(kind: Format, options: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the options of a format.
+
+    Raises:
+        StoreError: the format has no such option.
+    """
+    for option in options:
+        if option not in kind.options:
+            known = ", ".join(kind.options) or "none"
+            raise StoreError(
+                "store.open",
+                f"format {kind.name} has no option {option!r}",
+                got=f"{option}=",
+                remedy=f"Its options: {known}.",
+            )
+    return options

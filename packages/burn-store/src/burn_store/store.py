@@ -1,33 +1,55 @@
-"""Saving and loading: whole files or none, names checked before anything changes."""
+"""The front over all formats: `save`, `load` and `open`; whole files or none."""
 
 from __future__ import annotations
 
+import json
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from burn_core import Module
 from burn_dispatch import Device
-from burn_std import StoreError
-from burn_store.format import Reading, find_format
+from burn_std import StoreError, parse_dtype
+from burn_store.adapters import Adapter, adapter_for
+from burn_store.elements import NATIVE, Array, Spec, byte_count
+from burn_store.files import replacing
+from burn_store.format import Format, Source, checked_options, format_to_read, format_to_write
+from burn_store.leaves import leaves
+from burn_store.loading import DTypePolicy, Fitting, pieces_to_save
 from burn_store.report import LoadReport
-from burn_tensor import Tensor, tensor
+from burn_store.selection import Rename, Select, renamed_names, renames, selects
+from burn_store.tensor_file import TensorFile
+from burn_store.tied import with_tied
+from burn_tensor import Tensor
 
 PathLike = str | os.PathLike[str]
 
 
-def save_tensors(tensors: Mapping[str, Tensor], path: PathLike, *, metadata: Mapping[str, str] | None = None, format: str | None = None) -> None:
+def save_tensors(
+    tensors: Mapping[str, Tensor],
+    path: PathLike,
+    *,
+    metadata: Mapping[str, str] | None = None,
+    format: str | None = None,
+    shard_size: int | None = None,
+    overwrite: bool = True,
+) -> None:
     """Write tensors by name; the file is whole or not there.
+
+    Tensors are brought to the host one at a time. A view is written as the tensor it shows.
 
     Args:
         tensors: tensors by name, on any device.
         path: the file; its ending says the format unless `format` does.
         metadata: text by key.
         format: name of an installed format.
+        shard_size: bytes a file holds at most; beyond it several files and an index are written.
+        overwrite: False refuses to replace a file.
 
     Raises:
-        StoreError: no format fits, or the disk refuses; an older file stays intact.
+        StoreError: no format fits, a dtype has no place in it, or the disk refuses; an older file
+            stays intact.
 
     Example:
         >>> import tempfile, burn_tensor as bt
@@ -36,135 +58,317 @@ def save_tensors(tensors: Mapping[str, Tensor], path: PathLike, *, metadata: Map
         ...     list(open(f"{d}/t.safetensors"))
         ['a']
     """
-    target = Path(path)
-    kind = find_format(target, format)
-    arrays = {name: t.b.to_numpy(t) for name, t in tensors.items()}
-    temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
-    try:
-        kind.write(temporary, arrays, metadata or {})
-        with open_file(temporary) as handle:
-            os.fsync(handle.fileno())
-        os.replace(temporary, target)
-    except OSError as cause:
-        raise StoreError("store.save", "the file could not be written", got=f"{target}: {cause}") from cause
-    finally:
-        temporary.unlink(missing_ok=True)
+    sources = {name: _source(t) for name, t in tensors.items()}
+    _write(Path(path), sources, metadata, format, shard_size, overwrite)
 
 
-def open_file(path: Path) -> Any:
-    """Return a binary handle of a file for syncing."""
-    return path.open("rb")
-
-
-def save(model: Module, path: PathLike, *, metadata: Mapping[str, str] | None = None, format: str | None = None) -> None:
+def save(
+    model: Module,
+    path: PathLike,
+    *,
+    metadata: Mapping[str, str] | None = None,
+    format: str | None = None,
+    include: Select | None = None,
+    exclude: Select | None = None,
+    rename: Rename | None = None,
+    adapter: Adapter | None = None,
+    shard_size: int | None = None,
+    overwrite: bool = True,
+) -> None:
     """Write the state of a model: parameters and persistent buffers by path.
+
+    Tied parameters are written once; their other paths stand in the metadata and `load` fills them.
 
     Args:
         model: the module.
         path: the file; its ending says the format unless `format` does.
         metadata: text by key.
         format: name of an installed format.
+        include: only paths that this chooses: a regular expression, a predicate, or several.
+        exclude: no paths that this chooses.
+        rename: paths to names in the file: a function, a mapping, or pairs of a regular
+            expression and its replacement.
+        adapter: names, layouts and precision of the file; the format's own if None.
+        shard_size: bytes a file holds at most; beyond it several files and an index are written.
+        overwrite: False refuses to replace a file.
 
     Raises:
-        StoreError: no format fits, or the disk refuses; an older file stays intact.
+        StoreError: no format fits, names collide, or the disk refuses; an older file stays intact.
+
+    Example:
+        >>> import tempfile, burn_tensor as bt
+        >>> from burn_core import Module, Parameter
+        >>> class Scale(Module):
+        ...     def __init__(self): self.factor = Parameter(bt.ones(3))
+        >>> with tempfile.TemporaryDirectory() as d:
+        ...     save(Scale(), f"{d}/m.bpk", rename=[("^", "model.")], metadata={"epoch": "3"})
+        ...     with open(f"{d}/m.bpk") as file:
+        ...         list(file), file.metadata
+        (['model.factor'], {'epoch': '3'})
     """
-    save_tensors(model.state_dict(), path, metadata=metadata, format=format)
+    kind = format_to_write(Path(path), format)
+    how = adapter_for(kind.layout, adapter)
+    chosen, dropped = (
+        selects(include),
+        selects(exclude) if exclude is not None else lambda path: False,
+    )
+    sources: dict[str, Source] = {}
+    aliases: dict[str, str] = {}
+    new_name = renames(rename)
+    for leaf in leaves(model):
+        if not chosen(leaf.path) or dropped(leaf.path):
+            continue
+        snapshot = leaf.value.detach()
+        pieces = pieces_to_save(leaf, how)
+        for name, spec, make in pieces:
+            if name in sources:
+                raise StoreError("store.save", "every tensor has a name of its own", got=name)
+            sources[name] = Source(spec, lambda t=snapshot, make=make: make(_array(t)))  # type: ignore[misc]
+        for alias in leaf.aliases:
+            other = pieces_to_save(leaf.at(alias), how)
+            aliases |= {new_name(a[0]): new_name(p[0]) for a, p in zip(other, pieces, strict=True)}
+    renamed = {new: sources[old] for new, old in renamed_names(sources, rename).items()}
+    _write(
+        Path(path), renamed, with_tied(metadata or {}, aliases), kind.name, shard_size, overwrite
+    )
 
 
-class TensorFile(Mapping[str, Tensor]):
-    """An open file as a lazy mapping: a tensor is read when asked for.
-
-    Attributes:
-        metadata: text by key.
-    """
-
-    def __init__(self, reading: Reading, device: Device | None) -> None:
-        self._reading = reading
-        self._device = device
-        self.metadata = reading.metadata
-
-    def shape(self, name: str) -> tuple[int, ...]:
-        """Return a tensor's shape without reading it."""
-        return self._reading.spec(name)[0]
-
-    def __getitem__(self, name: str) -> Tensor:
-        return tensor(self._reading[name], device=self._device)
-
-    def __contains__(self, name: object) -> bool:
-        return name in self._reading
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._reading)
-
-    def __len__(self) -> int:
-        return len(self._reading)
-
-    def close(self) -> None:
-        """Let the file go."""
-        self._reading.close()
-
-    def __enter__(self) -> TensorFile:
-        return self
-
-    def __exit__(self, *exc: object) -> None:
-        self.close()
-
-
-def open(path: PathLike, *, device: Device | None = None, format: str | None = None) -> TensorFile:
+def open(
+    path: PathLike, *, device: Device | None = None, format: str | None = None, **options: Any
+) -> TensorFile:
     """Return a file of tensors as a lazy mapping.
+
+    The file's first bytes say its format, then its ending. Names, shapes and ranges are checked
+    here; a tensor is read when asked for.
 
     Args:
         path: the file.
         device: where tensors are made; the default device if None.
-        format: name of an installed format; by the file's ending if None.
+        format: name of an installed format; found out if None.
+        options: of the format; for PyTorch files `key`, `unknown`, `max_items`, `expansion`.
 
     Raises:
-        StoreError: no such file, no format fits, or the file is corrupt.
+        StoreError: no such file, no format fits, the file is corrupt, or it names what is not on
+            the list of PyTorch's tensors.
+
+    Example:
+        >>> import tempfile, burn_tensor as bt
+        >>> with tempfile.TemporaryDirectory() as d:
+        ...     save_tensors({"w": bt.arange(6).reshape(2, 3)}, f"{d}/t.npz")
+        ...     with open(f"{d}/t.npz") as file:
+        ...         file.shape("w"), file["w"].tolist()
+        ((2, 3), [[0, 1, 2], [3, 4, 5]])
     """
     target = Path(path)
-    return TensorFile(find_format(target, format).open(target), device)
+    kind = format_to_read(target, format)
+    return TensorFile(kind.open(target, checked_options(kind, options)), device)
 
 
 def load(
-    model: Module, path: PathLike, *, strict: bool = True, rename: Callable[[str], str] | None = None,
+    model: Module,
+    path: PathLike,
+    *,
+    strict: bool = True,
+    allow_missing: bool = False,
+    allow_unused: bool = False,
+    include: Select | None = None,
+    exclude: Select | None = None,
+    rename: Rename | None = None,
+    adapter: Adapter | None = None,
+    dtype: DTypePolicy = "model",
+    verify: bool = False,
     format: str | None = None,
-) -> LoadReport:  # fmt: skip
-    """Load a model's state from a file and say what happened.
+    **options: Any,
+) -> LoadReport:
+    r"""Load a model's state from a file and say what happened.
+
+    Names, shapes and dtypes are compared before anything is read; then one tensor at a time is read
+    and takes the place of the old one, so that the peak of memory is the model and one tensor.
 
     Args:
-        model: the module; dtype and device of its own tensors stay.
+        model: the module; its device stays.
         path: the file.
-        strict: every name must fit; else what fits is loaded.
-        rename: name in the file to name in the model.
-        format: name of an installed format; by the file's ending if None.
+        strict: every name of both sides must fit; False loads what fits.
+        allow_missing: names that the file lacks keep their values, also when strict.
+        allow_unused: names that the model lacks are passed over, also when strict.
+        include: only paths of the model that this chooses: a regular expression, a predicate, or
+            several. What is left out is neither missing nor unused.
+        exclude: no paths that this chooses.
+        rename: names in the file to paths of the model: a function, a mapping, or pairs of a
+            regular expression and its replacement.
+        adapter: names, layouts and precision of the file; the format's own if None.
+        dtype: `"model"` casts to the model's dtypes; `"file"` gives floats of the model the file's;
+            a float dtype gives it to all of them. Integers are never cast to floats or back.
+        verify: compare the checksums of the file first, where it has any.
+        format: name of an installed format; found out if None.
+        options: of the format; for PyTorch files `key`, `unknown`, `max_items`, `expansion`.
 
     Raises:
-        StoreError: the file is corrupt, or (strict) names or shapes do not fit; nothing is
-            changed then.
+        StoreError: the file is corrupt, or (strict) names, shapes or dtypes do not fit; nothing is
+            changed then. When the disk itself fails half-way the message says how far it came.
+
+    Example:
+        >>> import tempfile, burn_tensor as bt
+        >>> from burn_core import Module, Parameter
+        >>> class Scale(Module):
+        ...     def __init__(self): self.factor = Parameter(bt.zeros(2))
+        >>> model = Scale()
+        >>> with tempfile.TemporaryDirectory() as d:
+        ...     save_tensors({"module.factor": bt.ones(2)}, f"{d}/m.safetensors")
+        ...     load(model, f"{d}/m.safetensors", rename=[(r"^module\.", "")]).applied
+        ['factor']
+        >>> model.factor.tolist()
+        [1.0, 1.0]
     """
-    with open(path, device=_device(model), format=format) as file:
-        names = {(rename(n) if rename else n): n for n in file}
-        own = model.state_dict()
-        mismatched = {
-            n: (own[n].shape, file.shape(f)) for n, f in names.items()
-            if n in own and file.shape(f) != own[n].shape
-        }  # fmt: skip
-        fitting = [n for n in own if n in names and n not in mismatched]
-        report = LoadReport(
-            fitting, [n for n in own if n not in names], [n for n in names if n not in own], mismatched
+    target = Path(path)
+    kind = format_to_read(target, format)
+    reading = kind.open(target, checked_options(kind, options))
+    try:
+        chosen, dropped = (
+            selects(include),
+            selects(exclude) if exclude is not None else lambda path: False,
         )
-        if strict and not report.complete:
+        fitting = Fitting(
+            model,
+            reading,
+            adapter_for(kind.layout, adapter),
+            lambda path: chosen(path) and not dropped(path),
+            rename,
+            dtype,
+        )
+        report = fitting.report
+        missing = report.missing and not allow_missing
+        unused = report.unused and not allow_unused
+        if strict and (missing or unused or report.mismatched):
+            shown = LoadReport(
+                [],
+                report.missing if missing else [],
+                report.unused if unused else [],
+                report.mismatched,
+            )
             raise StoreError(
-                "store.load", "file and model must fit", got=report.problems(),
-                remedy="Pass strict=False to load what fits, or rename= to map names.",
-            )  # fmt: skip
-        values = {n: file[names[n]] for n in fitting}
-    model.load_state_dict(values, strict=False)
+                "store.load",
+                "file and model must fit",
+                got=shown.problems(),
+                remedy=_remedy(report, kind)
+                or "Pass strict=False to load what fits, or rename= to map names.",
+            )
+        reading.verify(everything=verify)
+        fitting.apply()
+    finally:
+        reading.close()
     return report
 
 
-def _device(model: Module) -> Device | None:
-    for leaf in (*model.parameters(), *(b for _, b in model.named_buffers())):
-        device: Device = leaf.b.device
-        return device.without_autodiff()
-    return None
+def _remedy(report: LoadReport, kind: Format) -> str | None:
+    hint = report.hint()
+    if hint is not None and "key" in kind.options and report.missing:
+        tops = {name.partition(".")[0] for name in report.unused}
+        for top in sorted(tops):
+            if all(f"{top}.{name}" in report.unused for name in report.missing):
+                return f"The model's names stand under {top!r}: pass key={top!r}."
+    return hint
+
+
+# ---- writing ------------------------------------------------------------------------------------
+
+
+def _array(tensor: Tensor) -> Array:
+    array: Array = tensor.b.to_numpy(tensor)
+    return array
+
+
+def _source(tensor: Tensor) -> Source:
+    return Source(Spec(tuple(tensor.shape), tensor.dtype.name), lambda: _array(tensor))
+
+
+def _write(
+    path: Path,
+    sources: Mapping[str, Source],
+    metadata: Mapping[str, str] | None,
+    format: str | None,
+    shard_size: int | None,
+    overwrite: bool,
+) -> None:
+    kind = format_to_write(path, format)
+    text = dict(metadata or {})
+    for key, value in text.items():
+        if type(key) is not str or type(value) is not str:
+            raise StoreError(
+                "store.save",
+                "metadata is text by key",
+                got=f"{key!r}: {value!r}",
+                remedy="Use json.dumps for more.",
+            )
+    for name, source in sources.items():
+        if type(name) is not str or name == "":
+            raise StoreError("store.save", "a tensor has a name", got=repr(name))
+        if source.spec.dtype not in NATIVE:
+            raise StoreError(
+                "store.save",
+                f"the dtype of {name} has no place in a file",
+                got=parse_dtype(source.spec.dtype),
+                remedy="Call .dequantize() first, or leave it out with exclude=.",
+            )
+    if not overwrite and path.exists():
+        raise StoreError(
+            "store.save",
+            "the file is there already",
+            got=str(path),
+            remedy="Pass overwrite=True to replace it.",
+        )
+    shards = _shards(sources, shard_size)
+    if len(shards) <= 1:
+        with replacing(path) as handle:
+            kind.write(handle, sources, text)
+        return
+    _write_shards(path, kind, sources, shards, text)
+
+
+def _bytes(source: Source) -> int:
+    return byte_count(source.spec.shape, NATIVE[source.spec.dtype].itemsize)
+
+
+def _shards(sources: Mapping[str, Source], shard_size: int | None) -> list[list[str]]:
+    """Return the names of each file, in order; a tensor above the limit has its own file."""
+    if shard_size is None:
+        return [list(sources)]
+    if shard_size < 1:
+        raise StoreError("store.save", "shard_size is a positive number of bytes", got=shard_size)
+    shards: list[list[str]] = []
+    room = 0
+    for name, source in sources.items():
+        size = _bytes(source)
+        if not shards or size > room:
+            shards.append([])
+            room = shard_size
+        shards[-1].append(name)
+        room -= size
+    return shards
+
+
+def _write_shards(
+    path: Path,
+    kind: Format,
+    sources: Mapping[str, Source],
+    shards: list[list[str]],
+    metadata: dict[str, str],
+) -> None:
+    index_path = path.with_name(f"{path.name}.index.json")
+    # Without its index a half-replaced set of files is absent; with the old one it would be mixed.
+    try:
+        index_path.unlink(missing_ok=True)
+    except OSError as cause:
+        raise StoreError(
+            "store.save", "the old index could not be removed", got=f"{index_path}: {cause}"
+        ) from cause
+    where: dict[str, str] = {}
+    for number, names in enumerate(shards, 1):
+        shard = f"{path.stem}-{number:05d}-of-{len(shards):05d}{path.suffix}"
+        with replacing(path.with_name(shard)) as handle:
+            kind.write(handle, {n: sources[n] for n in names}, metadata)
+        where |= dict.fromkeys(names, shard)
+    total = sum(_bytes(s) for s in sources.values())
+    with replacing(index_path) as handle:
+        index = {"metadata": {"total_size": total, **metadata}, "weight_map": where}
+        handle.write(json.dumps(index, indent=2, sort_keys=True).encode())

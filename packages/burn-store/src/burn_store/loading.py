@@ -1,0 +1,232 @@
+"""Fitting a file to a model: which stored tensors make which parameter, and putting them there.
+
+Two passes. The first works on names, shapes and dtypes alone and decides everything that can be
+refused; the second reads one tensor at a time and rebinds the parameter, so that old values go as
+new ones come and the peak of memory is the model and one tensor.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from burn_core import Module, Parameter
+from burn_std import DType, StoreError, parse_dtype
+from burn_store.adapters import Adapter, Piece
+from burn_store.elements import NATIVE, Array, Spec, castable, native_dtype
+from burn_store.format import Reading
+from burn_store.leaves import Leaf, leaves
+from burn_store.report import LoadReport
+from burn_store.selection import Rename, renamed_names
+
+DTypePolicy = str | DType
+
+
+class _Plan(NamedTuple):
+    leaf: Leaf
+    pieces: tuple[Piece, ...]
+    stored: tuple[str, ...]
+    dtype: str
+
+
+class Fitting:
+    """A file fitted to a model; nothing is read and nothing changed by making one.
+
+    Args:
+        model: the module.
+        reading: the open file.
+        adapter: how the file holds the model's tensors.
+        chosen: predicate over paths of the model.
+        rename: names of the file to names of the model.
+        dtype: `"model"`, `"file"`, or a float dtype that the model's floats take.
+
+    Attributes:
+        report: what will happen.
+    """
+
+    def __init__(
+        self,
+        model: Module,
+        reading: Reading,
+        adapter: Adapter,
+        chosen: Callable[[str], bool],
+        rename: Rename | None,
+        dtype: DTypePolicy,
+    ) -> None:
+        if isinstance(dtype, str) and dtype not in ("model", "file"):
+            raise StoreError("store.load", "dtype is 'model', 'file' or a dtype", got=repr(dtype))
+        if isinstance(dtype, DType) and not dtype.is_float:
+            raise StoreError(
+                "store.load", "only a float dtype is a policy for a whole model", got=dtype
+            )
+        self._reading = reading
+        self._dtype = dtype
+        names = renamed_names([*reading, *(a for a in reading.aliases if a not in reading)], rename)
+        # A tied name that the file does not store stands for the one it does.
+        self._stored = {
+            new: old if old in reading else reading.aliases[old] for new, old in names.items()
+        }
+        self._used: set[str] = set()
+        self.report = LoadReport([], [], [], {})
+        self._plans: list[_Plan] = []
+        for leaf in leaves(model):
+            self._fit(leaf, adapter, chosen)
+        optional = {new for new, old in names.items() if old not in reading}
+        self.report.unused = [n for n in names if n not in self._used and n not in optional]
+
+    # ---- the first pass -----------------------------------------------------------------------
+
+    def _fit(self, leaf: Leaf, adapter: Adapter, chosen: Callable[[str], bool]) -> None:
+        views = [leaf, *(leaf.at(path) for path in leaf.aliases)]
+        options = [adapter.adapt(view, (Piece(view.path),)) for view in views]
+        for pieces in options:
+            self._used.update(p.name for p in pieces)
+        if not chosen(leaf.path) or not options[0]:
+            self.report.skipped.append(leaf.path)
+            return
+        there = [pieces for pieces in options if all(p.name in self._stored for p in pieces)]
+        if not there:
+            lacking = [p.name for p in options[0] if p.name not in self._stored]
+            # A tensor that the file holds in pieces lacks a piece; else the model's name says more.
+            self.report.missing += lacking if len(options[0]) > 1 else [leaf.path]
+            return
+        problem, dtype = None, leaf.dtype
+        for pieces in there:
+            problem, dtype = self._compare(leaf, pieces)
+            if problem:
+                break
+        if problem is None and len(there) > 1 and not self._equal(there):
+            needs, has = (
+                f"one tensor ({' = '.join([leaf.path, *leaf.aliases])})",
+                "different tensors under these names",
+            )
+            problem = (needs, has)
+        if problem:
+            self.report.mismatched[leaf.path] = problem
+            return
+        self.report.applied.append(leaf.path)
+        self._plans.append(
+            _Plan(leaf, there[0], tuple(self._stored[p.name] for p in there[0]), dtype)
+        )
+
+    def _compare(self, leaf: Leaf, pieces: tuple[Piece, ...]) -> tuple[tuple[str, str] | None, str]:
+        """Return (what is needed and what is there, or None) and the dtype that results."""
+        dtype = leaf.dtype
+        for piece in pieces:
+            spec = self._reading.spec(self._stored[piece.name])
+            needs = _stored_shape(leaf.shape, piece)
+            if spec.shape != needs:
+                return (f"{leaf.dtype}{list(needs)}", f"{spec.dtype}{list(spec.shape)}"), dtype
+            if not castable(spec.dtype, leaf.dtype):
+                return (
+                    f"{leaf.dtype}{list(needs)}",
+                    f"{spec.dtype}{list(spec.shape)}, which is not cast",
+                ), dtype
+            if leaf.value.dtype.is_float and self._dtype != "model":
+                dtype = spec.dtype if isinstance(self._dtype, str) else self._dtype.name
+        return None, dtype
+
+    def _equal(self, options: list[tuple[Piece, ...]]) -> bool:
+        """Return whether all names of a tied tensor hold the same; read only where needed."""
+        first = [self._stored[p.name] for p in options[0]]
+        for pieces in options[1:]:
+            for a, b in zip(first, (self._stored[p.name] for p in pieces), strict=True):
+                aliases = self._reading.aliases
+                if a == b or aliases.get(a, a) == aliases.get(b, b):
+                    continue
+                if (
+                    self._reading.spec(a) != self._reading.spec(b)
+                    or self._reading[a].tobytes() != self._reading[b].tobytes()
+                ):
+                    return False
+        return True
+
+    # ---- the second pass ----------------------------------------------------------------------
+
+    def apply(self) -> None:
+        """Read the tensors and rebind the model's.
+
+        Raises:
+            StoreError: the disk refuses; the message says how far it came.
+        """
+        for number, plan in enumerate(self._plans):
+            try:
+                array = self._read(plan)
+            except StoreError as cause:
+                if number == 0:
+                    raise
+                raise StoreError(
+                    "store.load",
+                    f"the file failed after {number} of {len(self._plans)} tensors were loaded",
+                    got=str(cause),
+                    remedy="Load again from a good file before using the model.",
+                ) from cause
+            _rebind(plan.leaf.value, array, parse_dtype(plan.dtype))
+
+    def _read(self, plan: _Plan) -> Array:
+        target = native_dtype(plan.dtype, plan.leaf.path)
+        if len(plan.pieces) == 1:
+            array = self._reading[plan.stored[0]]
+            if plan.pieces[0].transposed:
+                array = np.ascontiguousarray(array.T)
+            return array if array.dtype == target else _cast(array, target)
+        made = np.empty(plan.leaf.shape, target)
+        for piece, name in zip(plan.pieces, plan.stored, strict=True):
+            part = self._reading[name]
+            first, last = piece.rows or (0, plan.leaf.shape[0])
+            made[first:last] = part.T if piece.transposed else part
+        return made
+
+
+def _cast(array: Array, target: np.dtype[Any]) -> Array:
+    # A value too large for the narrower dtype becomes infinite, as it does in every cast.
+    with np.errstate(over="ignore"):
+        return array.astype(target)
+
+
+def _stored_shape(shape: tuple[int, ...], piece: Piece) -> tuple[int, ...]:
+    """Return the shape that a piece of a tensor has in the file."""
+    if piece.rows is not None:
+        shape = (piece.rows[1] - piece.rows[0], *shape[1:])
+    return shape[::-1] if piece.transposed else shape
+
+
+def _rebind(value: Any, array: Array, dtype: DType) -> None:
+    tensor = value.b.resource.plain_context().tensor_from_numpy(array, copy=False)
+    if value.dtype is not dtype:
+        # Rebinding keeps the dtype, so another one is taken on first.
+        if isinstance(value, Parameter):
+            value.cast(dtype)
+        else:
+            value.v = value.detach().to(dtype).v
+    value.set(tensor)
+
+
+def pieces_to_save(
+    leaf: Leaf, adapter: Adapter
+) -> list[tuple[str, Spec, Callable[[Array], Array]]]:
+    """Return the tensors that a file gets for one of the model: name, facts, and how it is made."""
+    made = []
+    for piece in adapter.adapt(leaf, (Piece(leaf.path),)):
+        dtype = piece.dtype or leaf.dtype
+        made.append(
+            (piece.name, Spec(_stored_shape(leaf.shape, piece), dtype), _maker(piece, dtype))
+        )
+    return made
+
+
+def _maker(piece: Piece, dtype: str) -> Callable[[Array], Array]:
+    def make(array: Array) -> Array:
+        if piece.rows is not None:
+            array = array[piece.rows[0] : piece.rows[1]]
+        if piece.transposed:
+            array = array.T
+        return (
+            _cast(array, NATIVE[dtype])
+            if dtype in NATIVE and array.dtype != NATIVE[dtype]
+            else array
+        )
+
+    return make

@@ -1,0 +1,108 @@
+"""An open file as a lazy mapping of tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from burn_dispatch import Device
+from burn_std import DType, StoreError, parse_dtype
+from burn_store.elements import NATIVE, Array, byte_count
+from burn_store.format import Reading
+from burn_tensor import Tensor
+
+
+class TensorFile(Mapping[str, Tensor]):
+    """An open file as a lazy mapping: a tensor is read when asked for, and only that one.
+
+    Made by `open`. Names of tied tensors that the file stores once are in the mapping too.
+
+    Attributes:
+        metadata: text by key.
+        aliases: names of tied tensors, each with the name that stands for the same tensor.
+        extra: numbers and texts that the file holds beside its tensors, by path.
+    """
+
+    def __init__(self, reading: Reading, device: Device | None) -> None:
+        self._reading = reading
+        self._device = device or Device.default()
+        self._open = True
+        self.metadata = dict(reading.metadata)
+        self.aliases = dict(reading.aliases)
+        self.extra = dict(reading.extra)
+
+    def _stored(self, name: str) -> str:
+        if not self._open:
+            raise StoreError("store.open", "the file is closed", got=name)
+        if name in self._reading:
+            return name
+        if name in self.aliases:
+            return self.aliases[name]
+        raise KeyError(name)
+
+    def shape(self, name: str) -> tuple[int, ...]:
+        """Return a tensor's shape without reading it."""
+        return self._reading.spec(self._stored(name)).shape
+
+    def dtype(self, name: str) -> DType:
+        """Return a tensor's dtype without reading it.
+
+        Raises:
+            StoreError: the framework has no such dtype.
+        """
+        dtype = self._reading.spec(self._stored(name)).dtype
+        if dtype not in NATIVE:
+            raise StoreError("store.open", f"the dtype of {name} is not supported", got=dtype)
+        return parse_dtype(dtype)
+
+    def numpy(self, name: str) -> Array:
+        """Return a tensor as a numpy array of its own, without a device.
+
+        Raises:
+            StoreError: the framework has no such dtype, or the disk refuses.
+        """
+        return self._reading[self._stored(name)]
+
+    def verify(self) -> None:
+        """Compare every checksum that the file holds; reads it all.
+
+        Raises:
+            StoreError: one differs.
+        """
+        self._reading.verify(everything=True)
+
+    def __getitem__(self, name: str) -> Tensor:
+        # The array was made for this tensor, so it is handed over without a copy.
+        made: Any = self._device.context.tensor_from_numpy(self.numpy(name), copy=False)
+        tensor: Tensor = made
+        return tensor
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._reading or name in self.aliases
+
+    def __iter__(self) -> Iterator[str]:
+        yield from self._reading
+        for alias in self.aliases:
+            if alias not in self._reading:
+                yield alias
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+    def close(self) -> None:
+        """Let the file go; a second call does nothing."""
+        self._open = False
+        self._reading.close()
+
+    def __enter__(self) -> TensorFile:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        specs = [self._reading.spec(name) for name in self._reading]
+        size = sum(
+            byte_count(s.shape, NATIVE[s.dtype].itemsize) for s in specs if s.dtype in NATIVE
+        )
+        return f"TensorFile({len(specs)} tensors, {size / 1e6:.1f} MB)"
