@@ -123,8 +123,10 @@ def balanced_node(
 
     node.recipe = Recipe(can, [keep(i) for i in range(len(parents))] if can else [])
     saved: list[Any] = []
-    for is_output, position in call.saves:
-        if is_output:
+    for (is_output, position), readers in zip(call.saves, call.readers, strict=True):
+        if readers and all(parents[r] is None for r in readers):
+            value = None
+        elif is_output:
             value = LAZY if can else output[position] if entry.multi else output
         else:
             value = keep(position)

@@ -39,13 +39,14 @@ class AutodiffDecorator:
             produce = [f"if not ({untracked}): return TRACED({args})", *inner.produce]
             return Fragments(produce, constants, load, absent, inner.finish)
         saves = tuple(_position(entry, s) for s in rule.saves)
+        readers = tuple(tuple(_position(entry, r)[1] for r in names) for names in rule.readers)
         constants.update(
-            CALL=Call("rule", entry, rule.fn, saves, context), NODE=Node, COUNT=tape.count,
+            CALL=Call("rule", entry, rule.fn, saves, readers, context), NODE=Node, COUNT=tape.count,
             PICK=PICK, FLOATS={k for k, d in context.dtypes.items() if d.is_float},
         )  # fmt: skip
         if context.checkpointing:
             constants["BALANCED"] = ckpt.balanced_node
-        finish = [*inner.finish, *_finish(entry, saves, untracked, context.checkpointing)]
+        finish = [*inner.finish, *_finish(entry, saves, readers, untracked, context.checkpointing)]
         return Fragments(inner.produce, constants, load, absent, finish)
 
     # ---- what the user's calls need -----------------------------------------------------------
@@ -125,12 +126,17 @@ def _position(entry: Entry, name: str) -> tuple[bool, int]:
     return True, entry.outputs.index(name)
 
 
-def _payload(entry: Entry, get: tuple[bool, int]) -> str:
+def _payload(entry: Entry, get: tuple[bool, int], readers: tuple[int, ...]) -> str:
     is_output, k = get
     if is_output:
-        return f"r_[{k}]" if entry.multi else "r_"
-    i = entry.inputs[k]
-    return f"tuple({i.name}_v)" if i.many else f"{i.name}_v"
+        text = f"r_[{k}]" if entry.multi else "r_"
+    else:
+        i = entry.inputs[k]
+        text = f"tuple({i.name}_v)" if i.many else f"{i.name}_v"
+    if readers:  # what only an unwanted gradient would read is not kept alive
+        wanted = " or ".join(f"{entry.inputs[r].name}_n is not None" for r in readers)
+        text = f"({text} if {wanted} else None)"
+    return text
 
 
 def _tuple(parts: Sequence[str]) -> str:
@@ -138,7 +144,11 @@ def _tuple(parts: Sequence[str]) -> str:
 
 
 def _finish(
-    entry: Entry, saves: tuple[tuple[bool, int], ...], untracked: str, balanced: bool
+    entry: Entry,
+    saves: tuple[tuple[bool, int], ...],
+    readers: tuple[tuple[int, ...], ...],
+    untracked: str,
+    balanced: bool,
 ) -> list[str]:
     parents = _tuple([f"{i.name}_n" for i in entry.inputs])
     shapes = _tuple([_shape(i) for i in entry.inputs])
@@ -147,7 +157,7 @@ def _finish(
         payloads = _tuple([f"{i.name}_v" for i in entry.inputs])
         make = [f"node_ = BALANCED(CALL, {parents}, {payloads}, r_, {attrs}, {shapes}, d_)"]
     else:
-        saved = _tuple([_payload(entry, s) for s in saves])
+        saved = _tuple([_payload(entry, s, r) for s, r in zip(saves, readers, strict=True)])
         make = [
             "node_ = NEW(NODE); node_.call = CALL; node_.seq = COUNT(); node_.recipe = None",
             f"node_.parents = {parents}; node_.saved = {saved}; node_.dtype = d_",

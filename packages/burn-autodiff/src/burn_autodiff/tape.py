@@ -28,10 +28,11 @@ class Call:
         entry: the operation, for `rule`.
         fn: the backward rule.
         saves: one getter per saved value: (is_output, position).
+        readers: per saved value the inputs whose gradient reads it; empty means any.
         context: the context whose function made the node.
     """
 
-    __slots__ = ("context", "entry", "fn", "kind", "saves")
+    __slots__ = ("context", "entry", "fn", "kind", "readers", "saves")
 
     def __init__(
         self,
@@ -39,12 +40,14 @@ class Call:
         entry: Entry | None = None,
         fn: Callable[..., Any] | None = None,
         saves: tuple[tuple[bool, int], ...] = (),
+        readers: tuple[tuple[int, ...], ...] = (),
         context: Any = None,
     ) -> None:
         self.kind = kind
         self.entry = entry
         self.fn = fn
         self.saves = saves
+        self.readers = readers
         self.context = context
 
     @property

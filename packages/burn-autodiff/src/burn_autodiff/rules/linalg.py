@@ -22,34 +22,35 @@ from burn_std.dtypes import int64
 _MINORS = 4
 
 
-@rule("matmul", saves="x y")
+@rule("matmul", saves="x:y y:x")
 def matmul(c: Call, g: Tensor, x: Tensor, y: Tensor) -> Grads:
     """dx = g y', dy = x' g; a vector is a row on the left, a column on the right."""
     ops, gx, gy = c.ops, None, None
-    if len(x.shape) == 1 and len(y.shape) == 1:
+    rank_x, rank_y = map(len, c.shapes)
+    if rank_x == 1 and rank_y == 1:
         return (
             ops.mul(g, y) if c.need[0] else None,
             ops.mul(g, x) if c.need[1] else None,
         )
-    if len(x.shape) == 1:
+    if rank_x == 1:
         row = ops.unsqueeze(g, (len(g.shape) - 1,))
         if c.need[0]:
             gx = ops.squeeze(ops.matmul(row, transpose(c, y)), (len(g.shape) - 1,))
         if c.need[1]:
             gy = ops.mul(ops.unsqueeze(x, (1,)), row)
         return gx, gy
-    if len(y.shape) == 1:
+    if rank_y == 1:
         column = ops.unsqueeze(g, (len(g.shape),))
         if c.need[0]:
             gx = ops.mul(column, y)
         if c.need[1]:
             gy = _rows_product(c, column, x)
-            gy = ops.reshape(gy, y.shape)
+            gy = ops.reshape(gy, c.shapes[1])
         return gx, gy
     if c.need[0]:
         gx = ops.matmul(g, transpose(c, y))
     if c.need[1]:
-        many = len(y.shape) == 2 and len(x.shape) > 2
+        many = rank_y == 2 and rank_x > 2
         gy = _rows_product(c, x, g) if many else ops.matmul(transpose(c, x), g)
     return gx, gy
 
@@ -63,16 +64,16 @@ def _rows_product(c: Call, x: Tensor, y: Tensor) -> Tensor:
     return ops.matmul(ops.permute(left, (1, 0)), right)
 
 
-@rule("linear", saves="x weight")
+@rule("linear", saves="x:weight weight:x")
 def linear(c: Call, g: Tensor, x: Tensor, weight: Tensor) -> Grads:
     """dx = g W, dW = g' x, dbias = g summed."""
     ops, gx, gw = c.ops, None, None
-    vector = len(weight.shape) == 1
+    vector = len(c.shapes[1]) == 1
     column = ops.unsqueeze(g, (len(g.shape),)) if vector else g
     if c.need[0]:
         gx = ops.mul(column, weight) if vector else ops.matmul(g, weight)
     if c.need[1]:
-        gw = ops.reshape(_rows_product(c, column, x), weight.shape)
+        gw = ops.reshape(_rows_product(c, column, x), c.shapes[1])
     return gx, gw, sum_to(c, g, c.shapes[2]) if c.need[2] else None
 
 

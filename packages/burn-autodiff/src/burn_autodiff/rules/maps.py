@@ -208,13 +208,13 @@ def sub(c: Call, g: Tensor) -> Grads:
     return g if c.need[0] else None, c.ops.neg(g) if c.need[1] else None
 
 
-@rule("mul", saves="x y")
+@rule("mul", saves="x:y y:x")
 def mul(c: Call, g: Tensor, x: Tensor, y: Tensor) -> Grads:
     """d(x y) = y dx + x dy."""
     return (c.ops.mul(g, y) if c.need[0] else None, c.ops.mul(g, x) if c.need[1] else None)
 
 
-@rule("div", saves="x y")
+@rule("div", saves="x:y y")
 def div(c: Call, g: Tensor, x: Tensor, y: Tensor) -> Grads:
     """d(x / y) = dx / y - (x / y) / y dy."""
     ops, gx, gy = c.ops, None, None
@@ -334,7 +334,7 @@ def logaddexp(c: Call, g: Tensor, x: Tensor, y: Tensor, out: Tensor) -> Grads:
     )
 
 
-@rule("mul_no_nan", saves="g factor")
+@rule("mul_no_nan", saves="g:factor factor:g")
 def mul_no_nan(c: Call, g: Tensor, grad: Tensor, factor: Tensor) -> Grads:
     """d(g f) = f dg + g df, each 0 where its own cotangent is 0.
 

@@ -15,18 +15,18 @@ def _bias(c: Call, g: Tensor) -> Tensor:
     return c.ops.sum(g, (0, *range(2, len(g.shape))), False, None) if c.need[2] else None
 
 
-@rule("conv", saves="x weight")
+@rule("conv", saves="x:weight weight:x")
 def conv(c: Call, g: Tensor, x: Tensor, weight: Tensor) -> Grads:
     """With y = C(x, w) bilinear: dx = C_x'(g, w), dw = C_w'(g, x), dbias = g summed."""
     gx = gw = None
     if c.need[0]:
-        gx = c.ops.conv_input_grad(g, weight, *c.attrs, x.shape)
+        gx = c.ops.conv_input_grad(g, weight, *c.attrs, c.shapes[0])
     if c.need[1]:
-        gw = c.ops.conv_weight_grad(g, x, *c.attrs, weight.shape)
+        gw = c.ops.conv_weight_grad(g, x, *c.attrs, c.shapes[1])
     return gx, gw, _bias(c, g)
 
 
-@rule("conv_transpose", saves="x weight")
+@rule("conv_transpose", saves="x:weight weight:x")
 def conv_transpose(c: Call, g: Tensor, x: Tensor, weight: Tensor) -> Grads:
     """Y = C_x'(x, w): dx = C(g, w), dw = C_w'(x, g), dbias = g summed."""
     stride, padding, _, dilation, groups = c.attrs
@@ -34,15 +34,16 @@ def conv_transpose(c: Call, g: Tensor, x: Tensor, weight: Tensor) -> Grads:
     gx = gw = None
     if c.need[0]:
         # An output padding of a stride or more leaves room for windows beyond those of x.
-        gx = fit(c, c.ops.conv(g, weight, None, *how), x.shape)
+        gx = fit(c, c.ops.conv(g, weight, None, *how), c.shapes[0])
     if c.need[1]:
+        kernel = c.shapes[1]
         windows = tuple(
             (n + 2 * p - d * (k - 1) - 1) // s + 1
             for n, k, s, p, d in zip(
-                g.shape[2:], weight.shape[2:], stride, padding, dilation, strict=True
+                g.shape[2:], kernel[2:], stride, padding, dilation, strict=True
             )
         )
-        gw = c.ops.conv_weight_grad(fit(c, x, (*x.shape[:2], *windows)), g, *how, weight.shape)
+        gw = c.ops.conv_weight_grad(fit(c, x, (*x.shape[:2], *windows)), g, *how, kernel)
     return gx, gw, _bias(c, g)
 
 

@@ -50,14 +50,22 @@ class Rule:
         name: entry of the catalogue.
         fn: `(call, g, *saved)` to one gradient per input, a bare one if there is one input.
         saves: names of the inputs and outputs that the rule reads, in the order of its parameters.
+        readers: per saved name the inputs whose gradient reads it; empty means any.
     """
 
-    __slots__ = ("fn", "name", "saves")
+    __slots__ = ("fn", "name", "readers", "saves")
 
-    def __init__(self, name: str, fn: Callable[..., Grads], saves: tuple[str, ...]) -> None:
+    def __init__(
+        self,
+        name: str,
+        fn: Callable[..., Grads],
+        saves: tuple[str, ...],
+        readers: tuple[tuple[str, ...], ...],
+    ) -> None:
         self.name = name
         self.fn = fn
         self.saves = saves
+        self.readers = readers
 
     def __repr__(self) -> str:
         return f"<rule {self.name}({', '.join(self.saves)})>"
@@ -71,7 +79,9 @@ def rule(name: str, saves: str = "", *, wide: bool = False) -> Callable[[F], F]:
 
     Args:
         name: entry of the catalogue.
-        saves: names of inputs and outputs whose tensors the rule reads.
+        saves: names of inputs and outputs whose tensors the rule reads. `x:y` is kept only
+            where the gradient of y is wanted (`x:y,z` where that of y or z is); else the rule
+            gets None for it.
         wide: compute in float32 where the entry's first input is float16 or bfloat16. For rules of
             several steps: half precision would round after each of them, while the contract rounds
             once. Every gradient comes back in its input's dtype, whatever the rule made.
@@ -79,7 +89,9 @@ def rule(name: str, saves: str = "", *, wide: bool = False) -> Callable[[F], F]:
     Raises:
         AutodiffError: the entry has a rule already, or the parameters do not fit `saves`.
     """
-    names = tuple(saves.split())
+    parts = [part.partition(":") for part in saves.split()]
+    names = tuple(p[0] for p in parts)
+    readers = tuple(tuple(p[2].split(",")) if p[2] else () for p in parts)
 
     def register(fn: F) -> F:
         takes = len(inspect.signature(fn).parameters)
@@ -88,7 +100,7 @@ def rule(name: str, saves: str = "", *, wide: bool = False) -> Callable[[F], F]:
                 name, "one rule per entry, with the parameters (c, g, *saves)",
                 got=f"{takes} parameters for saves {names}{', twice' if name in RULES else ''}",
             )  # fmt: skip
-        RULES[name] = Rule(name, widened(name, fn, names) if wide else fn, names)
+        RULES[name] = Rule(name, widened(name, fn, names) if wide else fn, names, readers)
         return fn
 
     return register
