@@ -112,8 +112,16 @@ def map_oracle(entry: Entry, inputs: list[Any], attrs: tuple[Any, ...], dtype: D
     """
     tree = ast.parse(entry.expr or "", mode="eval")
     code = compile(ast.fix_missing_locations(_Operators().visit(tree)), f"<{entry.name}>", "eval")
+    kind: Any = np.float64 if dtype.is_float or dtype.is_quantized else np.dtype(dtype.name)
+
+    def where(condition: Any, a: Any, b: Any) -> Array:
+        # Numbers take the dtype of the map: numpy would make int64 of two of them.
+        if isinstance(a, (int, float)) and isinstance(b, (int, float)):
+            a, b = np.asarray(a).astype(kind), np.asarray(b).astype(kind)
+        return np.asarray(np.where(condition, a, b))
+
     whole: dict[str, Any] = {
-        "where": np.where, "maximum": np.maximum, "minimum": np.minimum, "abs": np.abs,
+        "where": where, "maximum": np.maximum, "minimum": np.minimum, "abs": np.abs,
         "erf": _erf, "power": _power,
         "floor_divide": lambda x, y: _guarded(np.floor_divide, x, y),
         "left": lambda x, y: _shift(x, y, True), "right": lambda x, y: _shift(x, y, False),

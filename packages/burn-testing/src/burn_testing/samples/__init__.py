@@ -6,6 +6,7 @@ One module per family, as everywhere. A third party adds samples of its own oper
 
 from burn_testing.samples import (  # noqa: F401 - importing fills the tables
     conv,
+    edges,
     index,
     linalg,
     loss,

@@ -22,7 +22,8 @@ class Draw(NamedTuple):
         low: smallest value.
         high: largest value.
         dtype: short name of its dtype; None takes the dtype of the run.
-        values: the elements themselves, nested; None draws them.
+        values: the elements themselves, nested; `extremes` for the ends of an integer dtype; None
+            draws them.
         fixed: no gradient is asked for it.
     """
 
@@ -164,6 +165,8 @@ def draw(d: Draw, dtype: str, seed: int) -> Array:
     kind: Any = np.dtype(
         {"bf16": "f4"}.get(name, parse_dtype(name).name if name != "bf16" else "f4")
     )
+    if isinstance(d.values, str):
+        return _extremes(kind).reshape(d.shape)
     if d.values is not None:
         with np.errstate(all="ignore"):
             return _held(np.array(d.values).astype(kind), name)
@@ -182,6 +185,15 @@ def draw(d: Draw, dtype: str, seed: int) -> Array:
         near = np.abs(flat - np.round(flat * 2) / 2) < 0.04
         flat = rng.permutation(np.where(near, flat + 0.07, flat))
     return _held(flat.reshape(d.shape).astype(kind), name)
+
+
+def _extremes(kind: Any) -> Array:
+    """Return the ends of an integer dtype and what lies beside them and beside 0."""
+    ends = np.iinfo(kind)
+    near = [ends.min, ends.min + 1, ends.max, ends.max - 1, 0, 1, 2]
+    if ends.min:
+        near[3] = -1
+    return np.array(near, kind)
 
 
 def _held(values: Array, name: str) -> Array:
