@@ -115,6 +115,42 @@ def test_b66_a_value_used_twice_gets_both_shares(leaf: Any, slope: Any) -> None:
     assert slope(lambda w: w * (w * x), leaf([3.0])).tolist() == [12]
 
 
+class Tied(burn.nn.Module):
+    """One parameter under two names."""
+
+    def __init__(self, device: Any) -> None:
+        self.first = burn.nn.Parameter(burn.tensor([3.0], device=device))
+        self.second = self.first
+
+    def forward(self, x: Any) -> Any:
+        return self.first * (self.second * x)
+
+
+def test_b66_a_tied_parameter_is_one(tracking: Any, device: Any) -> None:
+    model = Tied(tracking)
+    assert len(list(model.parameters())) == 1
+    x = burn.tensor([2.0], device=tracking)
+    grads = model(x).sum().backward()
+    assert model.first.grad(grads).tolist() == [12]
+    burn.optim.SGD(lr=0.1).step(model, grads)
+    assert model.second.tolist() == pytest.approx([1.8], rel=1e-6)
+    moved = model.to_device(burn.device(f"{device.name}:1").autodiff())
+    assert moved.first is moved.second
+    assert len(list(moved.parameters())) == 1
+
+
+def test_b64_a_moved_module_keeps_leaves_and_frozen_flags(tracking: Any, device: Any) -> None:
+    model = burn.nn.Linear(2, 2, device=tracking)
+    model.bias.set_requires_grad(False)
+    there = burn.device(f"{device.name}:1").autodiff()
+    model = model.to_device(there)
+    assert not model.bias.requires_grad
+    assert model.weight.requires_grad
+    grads = model(burn.ones(1, 2, device=there)).sum().backward()
+    assert model.weight.grad(grads).tolist() == [[1, 1], [1, 1]]
+    assert model.bias.grad(grads) is None
+
+
 def _nodes() -> int:
     kind = type(burn.zeros(1, device=burn.device("flex").autodiff()).require_grad().node)
     return sum(type(o) is kind for o in gc.get_objects())
