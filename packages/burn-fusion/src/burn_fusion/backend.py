@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from burn_backend import Again, Backend, Fragments, Memo, infer_key, specs_of
-from burn_backend.backend import check_accepts
+from burn_backend import Backend, Fragments, Memo, infer_key, specs_of
 from burn_fusion.recorder import CAP, SOFT, Recorder
 from burn_fusion.segment import Segment, Value
 from burn_ir import CATALOG, Entry, Spec
@@ -115,9 +114,7 @@ class FusionBackend(Backend):
         lead = next((k for k, i in enumerate(entry.inputs) if i.promoted), 0)
         if entry.inputs:
             first = specs[lead][0] if entry.inputs[lead].many else specs[lead]
-            if entry.lift and not first.dtype.is_float:
-                raise Again
-            check_accepts(entry, first.dtype, self.dtypes)
+            self.accepts(entry, first.dtype)
         out = entry.infer(*specs)
         if isinstance(out, Spec):
             return out.shape, out.dtype
@@ -127,9 +124,7 @@ class FusionBackend(Backend):
         """Return the look-up from input to output dtype of a map."""
 
         def make(d: DType) -> DType:
-            if entry.lift and not d.is_float:
-                raise Again
-            check_accepts(entry, d, self.dtypes)
+            self.accepts(entry, d)
             static = [None] * sum(a.kind != "scalar" for a in entry.attrs)
             out: Spec = entry.infer(*[Spec((), d) for _ in entry.inputs], *static)
             return out.dtype

@@ -137,7 +137,8 @@ class PluginGroup:
                 dist, version = _origin(e)
                 info = PluginInfo(name, dist, version, e.value)
                 if name in self._failed:
-                    info.status = f"failed: {self._failed[name].rule}"
+                    error = self._failed[name]
+                    info.status = f"failed: {error.rule}; got {error.got}"
                 elif name in self._loaded:
                     info.status = "loaded"
                 out.append(info)
