@@ -51,9 +51,7 @@ def inputs(
         if isinstance(given, list):
             return [made(g, v) for g, v in zip(given, values, strict=True)]
         if isinstance(given, tuple):  # ("quantized", draw, scheme)
-            plain = tensor(
-                context, arrays(s._replace(inputs=(given[1],)), dtype)[0], parse_dtype("f32")
-            )
+            plain = tensor(context, values[1], parse_dtype("f32"))
             return context.quantize(plain, None, None, given[2])
         return given
 

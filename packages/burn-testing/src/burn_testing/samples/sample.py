@@ -215,8 +215,8 @@ def arrays(s: Sample | ErrorSample, dtype: str) -> list[Any]:
     def made(value: Any, seed: int) -> Any:
         if isinstance(value, Draw):
             return draw(value, dtype, seed)
-        if isinstance(value, list):
-            return [made(e, seed + 1000 * i) for i, e in enumerate(value)]
+        if isinstance(value, (list, tuple)):
+            return type(value)(made(e, seed + 1000 * i) for i, e in enumerate(value))
         return value
 
     return [made(value, base + 7 * i) for i, value in enumerate(s.inputs)]
