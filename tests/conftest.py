@@ -33,6 +33,12 @@ def device(backend: str) -> Any:
 
 
 @pytest.fixture
+def other(device: Any) -> Any:
+    """Another device of the same backend."""
+    return burn_device(f"{device.name}:1")
+
+
+@pytest.fixture
 def tracking(device: Any) -> Any:
     """The device under test, with autodiff."""
     return device.autodiff()

@@ -37,6 +37,12 @@ def test_bad_input_is_refused(name: str, device: Any) -> None:
     assert not wrong, "\n".join(wrong)
 
 
+@every
+def test_two_devices_are_refused(name: str, device: Any, other: Any) -> None:
+    wrong = checks.mixed_devices(device, other, name)
+    assert not wrong, "\n".join(wrong)
+
+
 def test_every_operation_has_samples_and_error_samples() -> None:
     names = {e.name for e in CATALOG if "::" not in e.name}
     assert names <= set(SAMPLES)

@@ -45,7 +45,7 @@ def test_public_names_are_the_stored_ones() -> None:
     names = [f"{p.module}.{name}" for p in packages() for name in sorted(exported(p))]
     stored = STORED.read_text().splitlines()
     added, removed = sorted(set(names) - set(stored)), sorted(set(stored) - set(names))
-    # To accept: python tests/repo/test_names.py
+    # To accept: python -m tests.repo.test_names
     assert (added, removed) == ([], [])
 
 

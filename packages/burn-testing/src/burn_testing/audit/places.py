@@ -26,7 +26,26 @@ INNER = {
     "mul_no_nan",
 }  # fmt: skip
 # Called by optimizers, which stand above burn-tensor.
-OPTIMIZERS = {"sgd_step": "burn.optim.SGD", "adam_step": "burn.optim.Adam, burn.optim.AdamW"}
+OPTIMIZERS = {
+    "sgd_step": "burn.optim.SGD",
+    "adam_step": "burn.optim.Adam, burn.optim.AdamW",
+    "rmsprop_step": "burn.optim.RMSprop",
+    "adagrad_step": "burn.optim.Adagrad",
+    "adadelta_step": "burn.optim.Adadelta",
+    "adamax_step": "burn.optim.Adamax",
+    "lion_step": "burn.optim.Lion",
+    "asgd_step": "burn.optim.ASGD",
+    "nadam_step": "burn.optim.NAdam",
+    "radam_step": "burn.optim.RAdam",
+    "adan_step": "burn.optim.Adan",
+    "lamb_step": "burn.optim.LAMB",
+    "adafactor_step": "burn.optim.Adafactor",
+    "muon_step": "burn.optim.Muon",
+    "norm_all": "burn.optim.clip_grad_norm",
+    "scale_all": "burn.optim.clip_grad_norm, burn.optim.GradScaler",
+    "add_scaled_all": "burn.optim.GradientAccumulator",
+    "lerp_all": "burn.optim.EMA",
+}
 
 
 class _Calls(ast.NodeVisitor):

@@ -6,7 +6,7 @@ from typing import Any
 
 from burn_backend import TensorBase
 from burn_ir import CATALOG
-from burn_std import IndexRangeError, UnsupportedOpError
+from burn_std import DeviceError, IndexRangeError, UnsupportedOpError
 from burn_testing.conformance.calls import (
     Output,
     call,
@@ -17,7 +17,7 @@ from burn_testing.conformance.calls import (
     supported,
 )
 from burn_testing.layouts import LAYOUTS
-from burn_testing.samples import ERRORS, SAMPLES, Sample
+from burn_testing.samples import ERRORS, SAMPLES, Draw, Sample
 from burn_testing.tolerance import difference, tolerance
 
 
@@ -45,6 +45,41 @@ def refusals(device: Any, name: str) -> list[str]:
         if line and not declared_unsupported(device, name):
             wrong.append(f"{s.name}: {line}")
     return wrong
+
+
+def mixed_devices(device: Any, other: Any, name: str) -> list[str]:
+    """A call with its last tensor on another device raises DeviceError and names both."""
+    s = next((s for s in SAMPLES[name] if len(_places(s)) > 1), None)
+    if s is None or declared_unsupported(device, name):
+        return []
+    dtype = next((d for d in s.dtypes if supported(device, s, d)), None)
+    if dtype is None:
+        return []
+    given, there = inputs(device.context, s, dtype), inputs(other.context, s, dtype)
+    at, inside = _places(s)[-1]
+    if inside is None:
+        given[at] = there[at]
+    else:
+        given[at] = [*given[at][:inside], there[at][inside]]
+    try:
+        call(device.context, s, given)
+    except DeviceError as error:
+        named = str(device) in str(error) and str(other) in str(error)
+        return [] if named and error.op == name else [f"{s.name}: says {error}"]
+    except Exception as error:  # noqa: BLE001 - reported
+        return [f"{s.name}: {type(error).__name__}: {error}, expected DeviceError"]
+    return [f"{s.name}: was accepted, expected DeviceError"]
+
+
+def _places(s: Sample) -> list[tuple[int, int | None]]:
+    """Return where the tensors of a sample stand: input, and position in a list."""
+    out: list[tuple[int, int | None]] = []
+    for i, x in enumerate(s.inputs):
+        if isinstance(x, Draw):
+            out.append((i, None))
+        elif isinstance(x, list):
+            out += [(i, j) for j in range(len(x))]
+    return out
 
 
 def _each(device: Any, name: str, check: Any, widest: bool = False) -> list[str]:

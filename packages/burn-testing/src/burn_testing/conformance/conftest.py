@@ -20,3 +20,10 @@ def device(backend: str) -> Any:
 def reference(backend: str) -> Any:
     """What the device is compared with."""
     return find_reference(backend)
+
+
+@pytest.fixture(scope="session")
+def other(backend: str) -> Any:
+    """Another device of the same backend."""
+    name, _, index = backend.partition(":")
+    return find_device(f"{name}:{int(index or 0) + 1}")

@@ -32,6 +32,12 @@ def test_bad_input_is_refused(name: str, device: Any) -> None:
     assert not wrong, "\n".join(wrong)
 
 
+@every
+def test_two_devices_are_refused(name: str, device: Any, other: Any) -> None:
+    wrong = checks.mixed_devices(device, other, name)
+    assert not wrong, "\n".join(wrong)
+
+
 def test_every_operation_has_samples() -> None:
     missing = [e.name for e in CATALOG if e.name not in SAMPLES or e.name not in ERRORS]
     assert not missing
