@@ -58,8 +58,9 @@ def test_import_burn_reads_no_metadata_and_starts_no_thread() -> None:
 
 def test_import_cost_is_reported(capsys: pytest.CaptureFixture[str]) -> None:
     def cost(statement: str) -> float:
-        code = f"import time; t = time.perf_counter(); {statement}; print(time.perf_counter() - t)"
-        return statistics.median(float(run(code)) for _ in range(7)) * 1e3
+        # Processor time: what else the machine does would show in the clock on the wall.
+        code = f"import time; t = time.process_time(); {statement}; print(time.process_time() - t)"
+        return statistics.median(float(run(code)) for _ in range(9)) * 1e3
 
     over = cost("import numpy, burn") - cost("import numpy")
     # A time never fails a test: machines differ and are shared. The list of modules above does.
