@@ -1,0 +1,1 @@
+"""Where kernels run: devices, their memory, their queue; one module for each kind of device."""
