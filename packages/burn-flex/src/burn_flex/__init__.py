@@ -1,0 +1,1 @@
+"""The flex backend: eager numpy, reached by its entry point alone."""
