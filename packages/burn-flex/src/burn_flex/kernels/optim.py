@@ -1,46 +1,15 @@
-"""Optimiser steps over many parameters: PyTorch's formulas, inputs untouched.
+"""Steps of SGD, Adam, AdamW, and of what else holds plain averages: PyTorch's formulas.
 
-Everything is computed in the dtype of the parameter (halves in float32, rounded once), scalars in
-float64. Large tensors go through in pieces that stay in the cache, so that the dozen passes of
-Adam read memory once.
+Inputs are untouched. How many tensors are updated at once stands in `multi`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-
 import numpy as np
 
-from burn_flex.kernels.halves import HALVES, Array
+from burn_flex.kernels.halves import Array
+from burn_flex.kernels.multi import regularised, update_all
 from burn_flex.table import kernel
-
-# Elements per piece; five f32 arrays of this size fit into 1 MiB of cache.
-_PIECE = 1 << 15
-
-
-def _update(
-    rule: Callable[..., None], param: Array, grad: Array, states: list[Array]
-) -> list[Array]:
-    """Return [new param, new states...] from `rule(param, grad, *states)`, which works in place."""
-    olds = [param, *states]
-    work = np.dtype(np.float32) if param.dtype in HALVES else param.dtype
-    news = [np.array(a, work, order="C") for a in olds]
-    flat_grad = np.ascontiguousarray(grad, work).reshape(-1)
-    flat = [a.reshape(-1) for a in news]
-    for piece in _pieces(flat_grad.size):
-        rule(flat[0][piece], flat_grad[piece], *(f[piece] for f in flat[1:]))
-    return [new.astype(old.dtype, copy=False) for new, old in zip(news, olds, strict=True)]
-
-
-def _pieces(size: int) -> Iterator[slice]:
-    return (slice(i, i + _PIECE) for i in range(0, size, _PIECE))
-
-
-def _regularised(param: Array, grad: Array, maximize: bool, weight_decay: float) -> Array:
-    """Return -grad when maximising, plus weight_decay * param; grad itself when neither."""
-    if maximize:
-        grad = np.negative(grad)
-    return grad + weight_decay * param if weight_decay else grad
 
 
 @kernel("sgd_step")
@@ -50,12 +19,10 @@ def sgd_step(
     weight_decay: float,
 ) -> tuple[Array, ...]:  # fmt: skip
     """(params, momenta, step + 1); the first momentum is the gradient itself, undampened."""
-    if skip is not None and bool(skip):
-        return (*params, *momenta, step)
     first = int(step) == 0
 
     def rule(p: Array, g: Array, *buffer: Array) -> None:
-        g = _regularised(p, g, maximize, weight_decay)
+        g = regularised(p, g, maximize, weight_decay)
         for b in buffer:
             if first:
                 b[...] = g
@@ -65,11 +32,7 @@ def sgd_step(
             g = g + momentum * b if nesterov else b
         p -= lr * g
 
-    done = [
-        _update(rule, p, g, [momenta[i]] if momenta else [])
-        for i, (p, g) in enumerate(zip(params, grads, strict=True))
-    ]
-    return (*(d[0] for d in done), *(s for d in done for s in d[1:]), _next(step))
+    return update_all(rule, params, grads, (momenta,), step, skip)
 
 
 @kernel("adam_step")
@@ -82,14 +45,12 @@ def adam_step(
 
     p -= lr / (1 - beta1^t) * m / (sqrt(v) / sqrt(1 - beta2^t) + eps)
     """
-    if skip is not None and bool(skip):
-        return (*params, *exp_avgs, *exp_avg_sqs, *max_sqs, step)
     t = int(step) + 1
     rate = lr / (1 - beta1**t)
     root = (1 - beta2**t) ** 0.5
 
     def rule(p: Array, g: Array, m: Array, v: Array, *top: Array) -> None:
-        g = _regularised(p, g, maximize, 0.0 if decoupled else weight_decay)
+        g = regularised(p, g, maximize, 0.0 if decoupled else weight_decay)
         if decoupled and weight_decay:
             p *= 1 - lr * weight_decay
         m += (1 - beta1) * (g - m)
@@ -105,12 +66,134 @@ def adam_step(
         denominator *= rate
         p -= denominator
 
-    states = [
-        list(s) for s in zip(exp_avgs, exp_avg_sqs, *([max_sqs] if max_sqs else []), strict=True)
-    ]
-    done = [_update(rule, *a) for a in zip(params, grads, states, strict=True)]
-    return (*(new for group in zip(*done, strict=True) for new in group), _next(step))
+    return update_all(rule, params, grads, (exp_avgs, exp_avg_sqs, max_sqs), step, skip)
 
 
-def _next(step: Array) -> Array:
-    return np.asarray(step + 1, np.asarray(step).dtype)
+@kernel("rmsprop_step")
+def rmsprop_step(
+    params: list[Array], grads: list[Array], square_avgs: list[Array], grad_avgs: list[Array],
+    momenta: list[Array], step: Array, skip: Array | None, maximize: bool,
+    lr: float, alpha: float, eps: float, weight_decay: float, momentum: float,
+) -> tuple[Array, ...]:  # fmt: skip
+    """(params, squares, averages (centered), momenta, step + 1).
+
+    p -= lr * g / (sqrt(v - a^2) + eps), through the momentum where there is one
+    """
+    centered = bool(grad_avgs)
+
+    def rule(p: Array, g: Array, v: Array, *more: Array) -> None:
+        g = regularised(p, g, maximize, weight_decay)
+        v *= alpha
+        v += (1 - alpha) * g * g
+        if centered:
+            average = more[0]
+            average += (1 - alpha) * (g - average)
+            below = np.sqrt(v - average * average)
+        else:
+            below = np.sqrt(v)
+        below += eps
+        moved = g / below
+        if momenta:
+            buffer = more[-1]
+            buffer *= momentum
+            buffer += moved
+            moved = buffer
+        p -= lr * moved
+
+    return update_all(rule, params, grads, (square_avgs, grad_avgs, momenta), step, skip)
+
+
+@kernel("adagrad_step")
+def adagrad_step(
+    params: list[Array], grads: list[Array], sums: list[Array], step: Array, skip: Array | None,
+    maximize: bool, lr: float, lr_decay: float, eps: float, weight_decay: float,
+) -> tuple[Array, ...]:  # fmt: skip
+    """(params, sums of squares, step + 1); p -= lr / (1 + (t - 1) lr_decay) g / (sqrt(s) + eps)."""
+    rate = lr / (1 + int(step) * lr_decay)
+
+    def rule(p: Array, g: Array, total: Array) -> None:
+        g = regularised(p, g, maximize, weight_decay)
+        total += g * g
+        below = np.sqrt(total)
+        below += eps
+        p -= rate * (g / below)
+
+    return update_all(rule, params, grads, (sums,), step, skip)
+
+
+@kernel("adadelta_step")
+def adadelta_step(
+    params: list[Array], grads: list[Array], square_avgs: list[Array], acc_deltas: list[Array],
+    step: Array, skip: Array | None, maximize: bool,
+    lr: float, rho: float, eps: float, weight_decay: float,
+) -> tuple[Array, ...]:  # fmt: skip
+    """(params, squares, squared moves, step + 1); a move is sqrt(a + eps) / sqrt(v + eps) g."""
+
+    def rule(p: Array, g: Array, v: Array, a: Array) -> None:
+        g = regularised(p, g, maximize, weight_decay)
+        v *= rho
+        v += (1 - rho) * g * g
+        moved = np.sqrt(a + eps)
+        moved /= np.sqrt(v + eps)
+        moved *= g
+        a *= rho
+        a += (1 - rho) * moved * moved
+        p -= lr * moved
+
+    return update_all(rule, params, grads, (square_avgs, acc_deltas), step, skip)
+
+
+@kernel("adamax_step")
+def adamax_step(
+    params: list[Array], grads: list[Array], exp_avgs: list[Array], exp_infs: list[Array],
+    step: Array, skip: Array | None, maximize: bool,
+    lr: float, beta1: float, beta2: float, eps: float, weight_decay: float,
+) -> tuple[Array, ...]:  # fmt: skip
+    """(params, averages, maxima, step + 1); u = max(beta2 u, |g| + eps); p -= rate m / u."""
+    rate = lr / (1 - beta1 ** (int(step) + 1))
+
+    def rule(p: Array, g: Array, m: Array, u: Array) -> None:
+        g = regularised(p, g, maximize, weight_decay)
+        m += (1 - beta1) * (g - m)
+        u *= beta2
+        np.maximum(u, np.abs(g) + eps, out=u)
+        p -= rate * (m / u)
+
+    return update_all(rule, params, grads, (exp_avgs, exp_infs), step, skip)
+
+
+@kernel("lion_step")
+def lion_step(
+    params: list[Array], grads: list[Array], exp_avgs: list[Array], step: Array, skip: Array | None,
+    maximize: bool, lr: float, beta1: float, beta2: float, weight_decay: float,
+) -> tuple[Array, ...]:  # fmt: skip
+    """(params, averages, step + 1); p -= lr (sign(beta1 m + (1 - beta1) g) + decay p)."""
+
+    def rule(p: Array, g: Array, m: Array) -> None:
+        g = regularised(p, g, maximize, 0.0)
+        if weight_decay:
+            p *= 1 - lr * weight_decay
+        p -= lr * np.sign(beta1 * m + (1 - beta1) * g)
+        m *= beta2
+        m += (1 - beta2) * g
+
+    return update_all(rule, params, grads, (exp_avgs,), step, skip)
+
+
+@kernel("asgd_step")
+def asgd_step(
+    params: list[Array], grads: list[Array], averages: list[Array], step: Array, skip: Array | None,
+    maximize: bool, lr: float, lambd: float, alpha: float, t0: float, weight_decay: float,
+) -> tuple[Array, ...]:  # fmt: skip
+    """(params, averages of params, step + 1); the rate decays as (1 + lambd lr t)^-alpha."""
+    t = int(step)
+    rate = lr / (1 + lambd * lr * t) ** alpha
+    share = 1 / max(1.0, t - t0)
+
+    def rule(p: Array, g: Array, average: Array) -> None:
+        g = regularised(p, g, maximize, weight_decay)
+        p *= 1 - lambd * rate
+        p -= rate * g
+        average += share * (p - average)
+
+    return update_all(rule, params, grads, (averages,), step, skip)

@@ -1,4 +1,4 @@
-"""Rules of convolution, pooling, resampling, normalisation, attention and updates."""
+"""Rules of convolution, pooling, resampling, normalisation and attention."""
 
 from __future__ import annotations
 
@@ -458,16 +458,6 @@ def dequantize(q: Spec, dtype: DType) -> Spec:
     """Rule of dequantize."""
     check_dtype("dequantize", "quant", q)
     return Spec(q.shape, dtype)
-
-
-def update(*args: Any) -> tuple[Spec, ...]:
-    """Rule of a multi-tensor update: every list but the gradients comes back, then the step."""
-    lists = [a for a in args if isinstance(a, tuple) and a and isinstance(a[0], Spec)]
-    shapes = [tuple(s.shape for s in group) for group in lists]
-    if any(s != shapes[0] for s in shapes):
-        raise ShapeError("update", "every list matches the parameters", got=f"{shapes}")
-    step = next(a for a in args if isinstance(a, Spec))
-    return (*(s for i, group in enumerate(lists) if i != 1 for s in group), step)
 
 
 def pool_gather(x: Spec, indices: Spec) -> Spec:

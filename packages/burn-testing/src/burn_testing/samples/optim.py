@@ -147,5 +147,5 @@ for _name in ("add_scaled_all", "lerp_all"):
     sample(_name, PARAMS, GRADS, ONE)
     sample(_name, [t(0), t()], [t(0), t()], v(0.5, "f64"), name="factor_of_another_dtype")
     error(_name, "shapes", ShapeError, [t(2)], [t(3)], ONE)
-error("norm_all", "none", ShapeError, [], attrs=(2.0,))
+error("norm_all", "none", DTypeError, [], attrs=(2.0,))
 error("scale_all", "rank", ShapeError, [t(2)], t(2))
