@@ -1,4 +1,4 @@
-"""Backends of third parties, as tiny wheels in a fresh environment: what works, what is said."""
+"""Backends and decorators of third parties, as tiny wheels in a fresh environment."""
 
 from __future__ import annotations
 
@@ -54,6 +54,22 @@ class Plugin:
 
 plugin = Plugin()
 """
+DECORATOR = """
+from burn_backend import API_VERSION
+
+
+class Decorator:
+    name = "echo"
+    api_version = API_VERSION
+    about = "a third party's decorator"
+
+    def backend(self, inner):
+        print("wraps", inner.name)
+        return inner
+
+
+plugin = Decorator()
+"""
 # Distribution, entry name, source of the module.
 PLUGINS = [
     ("acme-good", "good", GOOD.format(name="good")),
@@ -63,6 +79,7 @@ PLUGINS = [
     ("acme-old", "old", OTHER_CONTRACT.format(name="old", version=0)),
     ("acme-new", "new", OTHER_CONTRACT.format(name="new", version=99)),
     ("acme-hollow", "hollow", INCOMPLETE),
+    ("acme-echo", "echo", DECORATOR),
 ]
 MANIFEST = """
 [project]
@@ -70,7 +87,7 @@ name = "{distribution}"
 version = "0.3.0"
 requires-python = ">=3.11"
 
-[project.entry-points."burn.backends"]
+[project.entry-points."burn.{group}"]
 {entry} = "{module}:plugin"
 
 [build-system]
@@ -84,7 +101,8 @@ def write_project(folder: Path, distribution: str, entry: str, source: str) -> P
     project = folder / distribution
     (project / "src" / module).mkdir(parents=True)
     (project / "src" / module / "__init__.py").write_text(source)
-    manifest = MANIFEST.format(distribution=distribution, entry=entry, module=module)
+    group = "decorators" if source == DECORATOR else "backends"
+    manifest = MANIFEST.format(distribution=distribution, group=group, entry=entry, module=module)
     (project / "pyproject.toml").write_text(manifest)
     return project
 
@@ -190,6 +208,19 @@ def test_missing_backend_names_the_package(environment: Environment) -> None:
 
 def test_misspelt_backend_names_the_nearest(environment: Environment) -> None:
     assert "'flex'" in refusal(environment, "flexx")
+
+
+def test_decorator_wraps_any_backend_by_name(environment: Environment) -> None:
+    code = "import burn; print(burn.ones(2, device=burn.device('echo-good')).device)"
+    assert environment.says(code).splitlines() == ["wraps good", "echo<good>"]
+    code = "import burn; print(burn.device('echo-fusion-good'))"
+    assert environment.says(code).splitlines()[-1] == "echo<fusion<good>>"
+
+
+def test_missing_decorator_is_named(environment: Environment) -> None:
+    message = refusal(environment, "ecko-flex")
+    assert "ecko" in message
+    assert "'echo'" in message
 
 
 def test_broken_plugins_disturb_no_other_device(environment: Environment) -> None:
