@@ -13,7 +13,7 @@ from burn_store.elements import shortened
 
 _MAX_DEPTH = 32
 # A hundred thousand tensors have about fifteen items each.
-_MAX_ITEMS = 2_000_000
+_MAX_ITEMS = 1_500_000
 _BREAK = object()
 
 

@@ -90,8 +90,12 @@ def checked_shape(shape: object, what: str) -> tuple[int, ...]:
 def shortened(value: object, limit: int = 80) -> str:
     """Return text of a value from a file for a message, short whatever the value is."""
     if isinstance(value, (list, tuple)):
-        head = ", ".join(shortened(v, 20) for v in value[:8])
-        return f"[{head}{', ...' if len(value) > 8 else ''}]"[:limit]
+        # One level only: what a file holds may be nested without end.
+        head = [
+            f"a {type(v).__name__}" if isinstance(v, (list, tuple)) else shortened(v, 20)
+            for v in value[:8]
+        ]
+        return f"[{', '.join(head)}{', ...' if len(value) > 8 else ''}]"[:limit]
     if isinstance(value, int) and abs(value) > MAX_BYTES:
         return "a huge integer"
     if isinstance(value, (str, bytes, int, float, bool, type(None))):

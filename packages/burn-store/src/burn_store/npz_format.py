@@ -33,7 +33,7 @@ _MAX_EXTRA = 16_000_000
 _MAX_HEADER = 1 << 16
 _HEADER = re.compile(
     rb"\{'descr': '(?P<descr>[<>|=][a-zA-Z]\d{1,3})', 'fortran_order': (?P<fortran>True|False),"
-    rb" 'shape': \((?P<shape>[\d, ]*)\), \} *\n"
+    rb" 'shape': \((?P<shape>[\d, ]{0,1400})\), \} *\n"
 )
 _KINDS = {
     "f8": "float64", "f4": "float32", "f2": "float16", "b1": "bool", "i8": "int64", "i4": "int32",
@@ -199,9 +199,10 @@ def _array(archive: Archive, member: str, name: str) -> _Stored:
         raise bad("its header has dtype, order and shape", bytes(text))
     descr = match["descr"].decode()
     dtype = _KINDS.get(descr[1:], descr)
-    shape = checked_shape(
-        [int(n) for n in match["shape"].decode().replace(" ", "").split(",") if n], name
-    )
+    extents = [n for n in match["shape"].decode().replace(" ", "").split(",") if n]
+    if any(len(n) > 19 for n in extents):
+        raise bad("its extents fit into 64 bits", extents)
+    shape = checked_shape([int(n) for n in extents], name)
     if dtype in NATIVE and start + length + byte_count(shape, NATIVE[dtype].itemsize) != size:
         raise bad("it has as many bytes as its shape needs", list(shape))
     swapped = descr[0] == (">" if np.little_endian else "<") and not descr.endswith("1")

@@ -12,9 +12,11 @@ from typing import Any, Final
 
 from burn_std import StoreError
 from burn_store.elements import shortened
-from burn_store.pickled import Inert, Named, TensorRef, called, checked_key, named, storage
+from burn_store.pickled import Inert, Named, TensorRef, called, checked_key, named, persistent
 
-MAX_ITEMS: Final = 2_000_000
+MAX_ITEMS: Final = 1_000_000
+# A collection costs memory and the garbage collector's time, so there may be fewer of them.
+_ITEMS_PER_COLLECTION: Final = 4
 _MAX_TEXT: Final = 64 << 20
 _WINDOW: Final = 1 << 16
 
@@ -96,6 +98,7 @@ class Machine:
         self.limit = limit
         self.stack: list[Any] = []
         self.marks: list[int] = []
+        self.collections = 0
         self.memo: dict[int, Any] = {}
 
     def run(self) -> Any:
@@ -120,9 +123,12 @@ class Machine:
                 raise _bad("an opcode finds its values on the stack", code) from None
             except (struct.error, UnicodeDecodeError, ValueError) as cause:
                 raise _bad("a value has the form of its opcode", f"{code!r}: {cause}") from None
-        raise StoreError(
+        raise self._too_many()
+
+    def _too_many(self) -> StoreError:
+        return StoreError(
             "store.open",
-            f"a pickle has at most {self.limit} opcodes",
+            f"a pickle has at most {self.limit} opcodes, a quarter of them collections",
             got=f"byte {self.cursor.position}",
             remedy="Pass max_items= if you know where the file comes from.",
         )
@@ -130,6 +136,12 @@ class Machine:
     # ---- the stack ----------------------------------------------------------------------------
 
     def _push(self, value: Any) -> None:
+        self.stack.append(value)
+
+    def _collect(self, value: Any) -> None:
+        self.collections += 1
+        if self.collections * _ITEMS_PER_COLLECTION > self.limit:
+            raise self._too_many()
         self.stack.append(value)
 
     def _pop(self) -> Any:
@@ -178,7 +190,7 @@ class Machine:
 
     def _tuple_of(self, count: int) -> None:
         values = [self._pop() for _ in range(count)]
-        self._push(tuple(reversed(values)))
+        self._collect(tuple(reversed(values)))
 
     def _extend(self, values: list[Any]) -> None:
         target = self._top()
@@ -208,7 +220,7 @@ class Machine:
 
     def _new_dict(self) -> None:
         values = self._since_mark()
-        self._push({})
+        self._collect({})
         self._set_items(values)
 
     # ---- the memo -----------------------------------------------------------------------------
@@ -233,14 +245,14 @@ class Machine:
 
     def _reduce(self) -> None:
         args = self._pop()
-        self._push(called(self._pop(), args))
+        self._collect(called(self._pop(), args))
 
     def _new_object(self) -> None:
         args = self._pop()
         kind = self._pop()
         if not isinstance(kind, Named) or type(args) is not tuple:
             raise _bad("an object has a class and a tuple of arguments", kind)
-        self._push(called(kind, args))
+        self._collect(called(kind, args))
 
     def _new_object_with_names(self) -> None:
         if not isinstance(self._pop(), dict):
@@ -257,7 +269,7 @@ class Machine:
             raise _bad("a state is set on an object", target)
 
     def _persistent(self) -> None:
-        self._push(storage(self._pop()))
+        self._push(persistent(self._pop()))
 
 
 def _integer(machine: Machine, size: int) -> None:
@@ -310,17 +322,17 @@ _OPERATIONS: Final[dict[bytes, Callable[[Machine], None]]] = {
     b"B": lambda m: m._raw("<I"),
     b"\x8e": lambda m: m._raw("<Q"),
     b"\x96": lambda m: m._raw("<Q"),
-    b"]": lambda m: m._push([]),
+    b"]": lambda m: m._collect([]),
     b")": lambda m: m._push(()),
-    b"}": lambda m: m._push({}),
-    b"\x8f": lambda m: m._push([]),
-    b"\x91": lambda m: m._push(m._since_mark()),
+    b"}": lambda m: m._collect({}),
+    b"\x8f": lambda m: m._collect([]),
+    b"\x91": lambda m: m._collect(m._since_mark()),
     b"a": Machine._append,
     b"e": lambda m: m._extend(m._since_mark()),
     b"\x90": lambda m: m._extend(m._since_mark()),
-    b"l": lambda m: m._push(m._since_mark()),
+    b"l": lambda m: m._collect(m._since_mark()),
     b"d": Machine._new_dict,
-    b"t": lambda m: m._push(tuple(m._since_mark())),
+    b"t": lambda m: m._collect(tuple(m._since_mark())),
     b"\x85": lambda m: m._tuple_of(1),
     b"\x86": lambda m: m._tuple_of(2),
     b"\x87": lambda m: m._tuple_of(3),

@@ -41,6 +41,7 @@ _INERT = frozenset({
     "torch._utils _rebuild_qtensor", "torch per_tensor_affine", "torch per_channel_affine",
     "torch._utils _rebuild_meta_tensor_no_storage", "torch strided",
     "numpy dtype", "numpy ndarray", "numpy.core.multiarray scalar", "numpy._core.multiarray scalar",
+    "numpy.core.numeric _frombuffer", "numpy._core.numeric _frombuffer",
     "numpy.core.multiarray _reconstruct", "numpy._core.multiarray _reconstruct",
     "builtins set", "builtins frozenset", "__builtin__ set", "__builtin__ frozenset",
     "builtins slice", "builtins range", "builtins complex", "builtins bytearray",
@@ -322,12 +323,15 @@ def called(function: object, args: object) -> object:
     return Inert(function.name, args)
 
 
-def storage(pid: object) -> StorageRef:
-    """Return the storage that a persistent id names.
+def persistent(pid: object) -> object:
+    """Return the storage that a persistent id names; old files name classes in this way too.
 
     Raises:
-        StoreError: the id is not one of a storage.
+        StoreError: the id is neither.
     """
+    if type(pid) is tuple and len(pid) == 4 and pid[0] == "module" and isinstance(pid[1], Named):
+        # A class with the source it was written with; it stays a name like any other global.
+        return pid[1]
     if type(pid) is not tuple or not 5 <= len(pid) <= 6 or pid[0] != "storage":
         raise _bad("persistent ids name storages", pid)
     _, kind, key, _, numel, *view = pid

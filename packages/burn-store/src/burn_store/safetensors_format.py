@@ -31,6 +31,8 @@ CODES = {name: code for code, name in NAMES.items()}
 
 # The largest headers of public checkpoints are a few MB; parsing more would take seconds.
 MAX_HEADER = 16_000_000
+# Lists and objects in it: three per tensor. Parsed, an empty list takes thirty times its bytes.
+_MAX_NESTED = 750_000
 _ALIGN = 8
 
 
@@ -116,8 +118,15 @@ def _header(file: FileBytes) -> tuple[int, dict[str, Any]]:
             f"the header of a safetensors file lies inside it and has at most {MAX_HEADER} bytes",
             got=f"{file.path.name}: a header of {length} bytes in a file of {file.size}",
         )
+    raw = file.read(8, length)
+    if raw.count(b"[") + raw.count(b"{") > _MAX_NESTED:
+        raise StoreError(
+            "store.open",
+            f"the header of a safetensors file has at most {_MAX_NESTED} lists and objects",
+            got=file.path.name,
+        )
     try:
-        header = json.loads(file.read(8, length).decode("utf-8"), object_pairs_hook=_once)
+        header = json.loads(raw.decode("utf-8"), object_pairs_hook=_once)
     except (ValueError, RecursionError) as cause:
         raise StoreError(
             "store.open",

@@ -25,7 +25,7 @@ class TensorFile(Mapping[str, Tensor]):
 
     def __init__(self, reading: Reading, device: Device | None) -> None:
         self._reading = reading
-        self._device = device or Device.default()
+        self._device = device
         self._open = True
         self.metadata = dict(reading.metadata)
         self.aliases = dict(reading.aliases)
@@ -73,7 +73,8 @@ class TensorFile(Mapping[str, Tensor]):
 
     def __getitem__(self, name: str) -> Tensor:
         # The array was made for this tensor, so it is handed over without a copy.
-        made: Any = self._device.context.tensor_from_numpy(self.numpy(name), copy=False)
+        device = self._device or Device.default()
+        made: Any = device.context.tensor_from_numpy(self.numpy(name), copy=False)
         tensor: Tensor = made
         return tensor
 

@@ -310,7 +310,7 @@ def _legacy(file: FileBytes, lenient: bool, options: Mapping[str, Any]) -> Torch
         raise StoreError(
             "store.open",
             "the file ends with its last storage",
-            got=f"{file.path.name}: {file.size} bytes of {at}, {len(keys)} of {len(storages)} storages",
+            got=f"{file.path.name}: {file.size} bytes of {at}, {len(keys)} of {len(storages)} keys",
         )
 
     def read(stored: StorageRef, offset: int, view: memoryview) -> None:

@@ -130,7 +130,7 @@ def _children(value: Any) -> Iterator[tuple[str, Any]]:
     elif isinstance(value, (list, tuple)):
         for at, child in enumerate(value):
             # Long lists of numbers (histories, token ids) are no tensors and no settings.
-            if isinstance(child, (TensorRef, Inert, dict, list, tuple)) or at < 16:
+            if isinstance(child, (TensorRef, Inert, dict, list, tuple)) or len(value) <= 16:
                 yield str(at), child
     elif isinstance(value, Inert):
         state = value.state[0] if isinstance(value.state, tuple) and value.state else value.state
