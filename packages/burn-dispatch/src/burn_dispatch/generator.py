@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from burn_backend import TENSOR_CLASS, Again, Fragments, argument_names
 from burn_dispatch import slow
 from burn_ir import Entry
+from burn_std import BurnError
 
 if TYPE_CHECKING:
     from burn_dispatch.context import Context
@@ -35,6 +36,7 @@ def generate(context: Context, entry: Entry) -> Callable[..., Any]:
         "NEW": object.__new__,
         "TENSOR": TENSOR_CLASS.cls,
         "AGAIN": Again,
+        "BURN_ERROR": BurnError,
         "SLOW": slow.slow_path(context, entry),
         "EXPLAIN": slow.explainer(context, entry),
         "SCALAR": context.scalar_payload,
@@ -75,7 +77,7 @@ def _frame(entry: Entry, f: Fragments, other: str) -> list[str]:
     if used or len(promotion) > 1:
         body += promotion
     body += ["try:"] + [f"    {line}" for line in f.produce]
-    body += [f"except AGAIN: {again}", f"except Exception as e: raise EXPLAIN(e, {args}) from None"]
+    body += [f"except AGAIN: {again}", f"except Exception as e: raise EXPLAIN(e, {args})"]
     if entry.multi:
         body += [
             "ts_ = []",
@@ -88,7 +90,13 @@ def _frame(entry: Entry, f: Fragments, other: str) -> list[str]:
         body += ["t_ = NEW(TENSOR); t_.b = CTX; t_.v = r_"]
         body += f.finish or ["t_.node = None"]
         body += ["return t_"]
-    return [f"def {_safe(entry.name)}({args}):"] + [f"    {line}" for line in body]
+    # What mends arguments may raise from far below, but the user's line is what matters.
+    return [
+        f"def {_safe(entry.name)}({args}):",
+        "    try:",
+        *(f"        {line}" for line in body),
+        "    except BURN_ERROR as e: raise e.with_traceback(None) from e.__cause__",
+    ]
 
 
 def _reference(entry: Entry) -> str | None:
@@ -106,6 +114,8 @@ def _load(
     v = f"{name}_v"
     if i.many:
         return [
+            # A tensor can be iterated over, which is not what a list of tensors means.
+            f"if {name}.__class__ is TENSOR: {again}",
             "try:",
             f"    for e_ in {name}:",
             f"        if {other.replace('{}', 'e_')}: {again}",

@@ -112,7 +112,7 @@ sample("cat", [t(3)], attrs=(0,))
 error("cat", "extent", ShapeError, [t(2, 3), t(3, 3)], attrs=(1,))
 error("cat", "rank", ShapeError, [t(2, 3), t(3)], attrs=(0,))
 error("cat", "scalar", ShapeError, [t(), t()], attrs=(0,))
-error("cat", "not_a_list", DTypeError, 3.0, attrs=(0,))
+error("cat", "not_a_list", DTypeError, t(2), attrs=(0,))
 
 for _mode in ("constant", "reflect", "replicate", "circular"):
     for _pads in (((0, 0), (1, 2)), ((1, 1), (2, 0))):
