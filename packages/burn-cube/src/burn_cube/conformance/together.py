@@ -1,0 +1,356 @@
+# ruff: noqa: D103 - the functions here are kernels, named by what they test
+# mypy: ignore-errors - what an annotation means in a kernel, a type checker cannot know
+"""Cases of memory and of units that work together: shared memory, planes, atomics, vectors."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from burn_cube import language as lang
+from burn_cube.conformance.case import Case, ramp
+from burn_cube.kernel import cube
+from burn_cube.language import (
+    ABSOLUTE_POS,
+    ABSOLUTE_POS_X,
+    ABSOLUTE_POS_Y,
+    CUBE_COUNT,
+    CUBE_DIM,
+    CUBE_DIM_X,
+    CUBE_POS,
+    CUBE_POS_X,
+    CUBE_POS_Y,
+    PLANE_DIM,
+    PLANE_POS,
+    UNIT_POS,
+    UNIT_POS_PLANE,
+    UNIT_POS_X,
+    UNIT_POS_Y,
+    Array,
+    Generic,
+    SharedMemory,
+    Tensor,
+    cast,
+    comptime,
+    index,
+    splat,
+    sync_cube,
+    unroll,
+    vector,
+)
+from burn_std.dtypes import int32
+
+F = Generic("F")
+
+
+@cube
+def reverse_in_cube(x: Array[F], out: Array[F]):
+    tile = SharedMemory(F, CUBE_DIM)
+    tile[UNIT_POS] = x[ABSOLUTE_POS]
+    sync_cube()
+    out[ABSOLUTE_POS] = tile[CUBE_DIM - 1 - UNIT_POS]
+
+
+@cube
+def tree_sum(x: Array[F], out: Array[F]):
+    tile = SharedMemory(F, CUBE_DIM)
+    tile[UNIT_POS] = x[ABSOLUTE_POS] if len(x) > ABSOLUTE_POS else F(0)
+    sync_cube()
+    step = comptime(CUBE_DIM // 2)
+    steps = []
+    for k in unroll(range(step.bit_length())):
+        steps.append(step >> k)
+    for half in steps:
+        if half > UNIT_POS:
+            tile[UNIT_POS] = tile[UNIT_POS] + tile[UNIT_POS + half]
+        sync_cube()
+    if UNIT_POS == 0:
+        out[CUBE_POS] = tile[0]
+
+
+@cube
+def loop_with_barrier(x: Array[F], out: Array[F], rounds: int32):
+    tile = SharedMemory(F, CUBE_DIM)
+    value = x[ABSOLUTE_POS]
+    for r in range(rounds):
+        tile[UNIT_POS] = value
+        sync_cube()
+        neighbour = tile[(UNIT_POS + 1) % CUBE_DIM]
+        sync_cube()
+        value = value + neighbour * F(2) + cast(r, F)
+    out[ABSOLUTE_POS] = value
+
+
+@cube
+def while_with_barrier(out: Array[F], limit: int32):
+    tile = SharedMemory(int32, 1)
+    count = int32(0)
+    while count < limit:
+        if UNIT_POS == 0:
+            tile[0] = count * 2
+        sync_cube()
+        count = count + 1
+        got = tile[0]
+        sync_cube()
+        if UNIT_POS == CUBE_DIM - 1:
+            out[CUBE_POS] = out[CUBE_POS] + cast(got, F)
+
+
+@cube
+def matmul_tiled(a: Tensor[F, 2], b: Tensor[F, 2], c: Tensor[F, 2], *, size):
+    row, col = CUBE_POS_Y * size + UNIT_POS_Y, CUBE_POS_X * size + UNIT_POS_X
+    left, right = SharedMemory(F, size * size), SharedMemory(F, size * size)
+    place = UNIT_POS_Y * size + UNIT_POS_X
+    inner = a.shape[1]
+    acc = F(0)
+    for t in range((inner + size - 1) // size):
+        k = t * size + UNIT_POS_X
+        left[place] = a[row, k] if row < a.shape[0] and k < inner else F(0)
+        k = t * size + UNIT_POS_Y
+        right[place] = b[k, col] if k < inner and col < b.shape[1] else F(0)
+        sync_cube()
+        for j in range(size):
+            acc += left[UNIT_POS_Y * size + j] * right[j * size + UNIT_POS_X]
+        sync_cube()
+    if row < c.shape[0] and col < c.shape[1]:
+        c[row, col] = acc
+
+
+@cube
+def transpose(x: Tensor[F, 2], out: Tensor[F, 2]):
+    row, col = ABSOLUTE_POS_Y, ABSOLUTE_POS_X
+    if row < x.shape[0] and col < x.shape[1]:
+        out[col, row] = x[row, col]
+
+
+@cube
+def strided_copy(x: Tensor[F], out: Array[F]):
+    i = ABSOLUTE_POS
+    if i < len(out):
+        rest = i
+        place = index(0)
+        for d in unroll(range(x.rank - 1, -1, -1)):
+            place += rest % x.shape[d] * x.strides[d]
+            rest = rest // x.shape[d]
+        out[i] = x.flat[place]
+
+
+@cube
+def positions(out: Array[int32]):
+    i = ABSOLUTE_POS
+    places = [ABSOLUTE_POS, UNIT_POS, CUBE_POS, CUBE_COUNT, PLANE_POS, UNIT_POS_PLANE,
+              CUBE_POS_Y, UNIT_POS_Y, ABSOLUTE_POS_Y, CUBE_DIM_X]  # fmt: skip
+    for k in unroll(range(len(places))):
+        out[i * 10 + k] = cast(places[k], int32)
+
+
+@cube
+def plane_op(x: Array[F], out: Array[F], *, fn):
+    value = x[ABSOLUTE_POS]
+    out[ABSOLUTE_POS] = cast(fn(value), F)
+
+
+@cube
+def histogram(x: Array[int32], out: Array[F]):
+    i = ABSOLUTE_POS
+    if i < len(x):
+        lang.atomic_add(out, cast(x[i], index), 1)
+
+
+@cube
+def shared_histogram(x: Array[int32], out: Array[int32], *, bins):
+    counts = SharedMemory(int32, bins)
+    for b in range(UNIT_POS, bins, CUBE_DIM):
+        counts[b] = 0
+    sync_cube()
+    if len(x) > ABSOLUTE_POS:
+        lang.atomic_add(counts, cast(x[ABSOLUTE_POS], index), 1)
+    sync_cube()
+    for b in range(UNIT_POS, bins, CUBE_DIM):
+        lang.atomic_add(out, b, counts[b])
+
+
+@cube
+def atomic_fold(x: Array[int32], out: Array[int32]):
+    i = ABSOLUTE_POS
+    if i < len(x):
+        lang.atomic_min(out, 0, x[i])
+        lang.atomic_max(out, 1, x[i])
+        lang.atomic_or(out, 2, x[i])
+        lang.atomic_and(out, 3, x[i])
+        lang.atomic_xor(out, 4, x[i])
+        lang.atomic_sub(out, 5, x[i])
+
+
+@cube
+def atomic_loop(x: Array[int32], out: Array[int32]):
+    i = ABSOLUTE_POS
+    if i < len(x):
+        old = out[0]
+        while True:
+            seen = lang.atomic_cas(out, 0, old, old + x[i])
+            if seen == old:
+                break
+            old = seen
+
+
+@cube
+def vector_axpy(x: Array[F], y: Array[F], a: F, *, width):
+    i = ABSOLUTE_POS * width
+    if i + width <= len(x):
+        y.store(i, x.load(i, width) * a + y.load(i, width))
+
+
+@cube
+def vector_elements(x: Array[F, 4], out: Array[F]):
+    i = ABSOLUTE_POS
+    if i < len(x):
+        v = x[i] * vector(F(1), F(2), F(3), F(4)) + splat(F(1), 4)
+        big = v > F(3)
+        total = F(0)
+        for lane in v:
+            total += lane
+        out[i] = total + lang.select(big[0], F(100), F(0))
+
+
+@cube
+def vector_store(x: Array[F], out: Array[F, 2]):
+    i = ABSOLUTE_POS
+    if i < len(out):
+        out[i] = vector(x[2 * i + 1], x[2 * i])
+
+
+@cube
+def slices(x: Array[F], out: Array[F], cols: int32):
+    row = ABSOLUTE_POS
+    n = cast(cols, index)
+    if row < len(out):
+        line = x[row * n : (row + 1) * n]
+        total = F(0)
+        for k in range(len(line)):
+            total += line[k]
+        tail = line[1:]
+        out[row] = total * tail[0]
+
+
+@cube
+def guarded_by_bounds(x: Array[F], out: Array[F]):
+    out[ABSOLUTE_POS] = x[ABSOLUTE_POS + 3]
+
+
+@cube
+def plane_tile_sum(x: Array[F], out: Array[F]):
+    value = x[ABSOLUTE_POS]
+    for k in unroll([16, 8, 4, 2, 1]):
+        value = value + lang.plane_shuffle_xor(value, k)
+    out[ABSOLUTE_POS] = value + cast(PLANE_DIM, F)
+
+
+def _case(
+    name: str, kernel: Any, cubes: Any, args: Any, expect: Any = None, **options: Any
+) -> Case:
+    ulps = options.pop("ulps", 0)
+    return Case(name, kernel, cubes, args, expect, options, ulps)
+
+
+PLANES: dict[str, tuple[Any, str]] = {
+    "sum": (lang.plane_sum, "float32"), "prod": (lang.plane_prod, "float32"),
+    "min": (lang.plane_min, "float32"), "max": (lang.plane_max, "int32"),
+    "inclusive_sum": (lang.plane_inclusive_sum, "int32"),
+    "exclusive_sum": (lang.plane_exclusive_sum, "int64"),
+    "inclusive_prod": (lang.plane_inclusive_prod, "int32"),
+    "exclusive_prod": (lang.plane_exclusive_prod, "float64"),
+    "shuffle": (lambda v: lang.plane_shuffle(v, 5), "float32"),
+    "shuffle_xor": (lambda v: lang.plane_shuffle_xor(v, 3), "int64"),
+    "shuffle_up": (lambda v: lang.plane_shuffle_up(v, 2), "float32"),
+    "shuffle_down": (lambda v: lang.plane_shuffle_down(v, 3), "float64"),
+    "broadcast": (lambda v: lang.plane_broadcast(v, 7), "uint32"),
+    "all": (lambda v: lang.plane_all(v > 2), "int32"),
+    "any": (lambda v: lang.plane_any(v > 90), "int32"),
+    "ballot": (lambda v: lang.plane_ballot(v % 3 == 1), "uint32"),
+    "count": (lambda v: lang.ballot_count(lang.plane_ballot(v % 3 == 1)), "uint32"),
+}  # fmt: skip
+
+
+def together_cases() -> Iterator[Case]:
+    """Yield the cases of this module."""
+    for dtype in ("float32", "int64", "float16"):
+        yield _case(
+            f"reverse_in_cube_{dtype}", reverse_in_cube, 3,
+            lambda d=dtype: [ramp(192, d), np.zeros(192, d)],
+            lambda x, o: {1: x.reshape(3, 64)[:, ::-1].reshape(-1)}, cube_dim=64,
+        )  # fmt: skip
+        yield _case(
+            f"tree_sum_{dtype}", tree_sum, 3, lambda d=dtype: [ramp(180, d), np.zeros(3, d)],
+            cube_dim=64,
+        )  # fmt: skip
+    yield _case(
+        "loop_with_barrier", loop_with_barrier, 2, lambda: [ramp(64), np.zeros(64, "f"), 4],
+        cube_dim=32,
+    )  # fmt: skip
+    yield _case(
+        "while_with_barrier", while_with_barrier, 3, lambda: [np.zeros(3, "f"), 5],
+        lambda o, n: {0: np.full(3, 20, "f")}, cube_dim=16,
+    )  # fmt: skip
+    yield _case(
+        "matmul_tiled", matmul_tiled, (3, 2),
+        lambda: [ramp(13 * 10).reshape(13, 10), ramp(10 * 20).reshape(10, 20),
+                 np.zeros((13, 20), "f")],
+        cube_dim=(8, 8), size=8,
+    )  # fmt: skip
+    yield _case(
+        "transpose", transpose, (2, 3), lambda: [ramp(7 * 9).reshape(7, 9), np.zeros((9, 7), "f")],
+        lambda x, o: {1: x.T.copy()}, cube_dim=(8, 4),
+    )  # fmt: skip
+    yield _case(
+        "strided_copy", strided_copy, 1,
+        lambda: [ramp(24).reshape(2, 3, 4), np.zeros(24, "f")],
+        lambda x, o: {1: x.reshape(-1)}, cube_dim=32,
+    )  # fmt: skip
+    yield _case("positions", positions, (2, 2), lambda: [np.zeros(2 * 2 * 48 * 10, "i4")],
+                cube_dim=(16, 3))  # fmt: skip
+    for name, (fn, dtype) in PLANES.items():
+        small = "prod" in name
+        yield _case(
+            f"plane_{name}", plane_op, 2,
+            lambda d=dtype, s=small: [
+                (np.arange(128) % 3 + 1).astype(d) if s else np.arange(128).astype(d),
+                np.zeros(128, d)],
+            fn=fn, cube_dim=64,
+        )  # fmt: skip
+    yield _case("plane_tile_sum", plane_tile_sum, 1, lambda: [ramp(64), np.zeros(64, "f")],
+                cube_dim=64)  # fmt: skip
+    yield from _atomics_and_vectors()
+
+
+def _atomics_and_vectors() -> Iterator[Case]:
+    def data() -> Any:
+        return (np.arange(200) * 7 % 13).astype(np.int32)
+
+    for dtype in ("int32", "uint32", "int64", "float32"):
+        yield _case(
+            f"histogram_{dtype}", histogram, 4, lambda d=dtype: [data(), np.zeros(13, d)],
+            lambda x, o: {1: np.bincount(x, minlength=13).astype(o.dtype)}, cube_dim=64,
+        )  # fmt: skip
+    yield _case("shared_histogram", shared_histogram, 4, lambda: [data(), np.zeros(13, "i4")],
+                lambda x, o: {1: np.bincount(x, minlength=13).astype("i4")}, cube_dim=64,
+                bins=13)  # fmt: skip
+    yield _case("atomic_fold", atomic_fold, 4, lambda: [data() + 3, np.array(
+        [99, -99, 0, 255, 0, 0], "i4")], cube_dim=64)  # fmt: skip
+    yield _case("atomic_loop", atomic_loop, 4, lambda: [data(), np.zeros(1, "i4")],
+                lambda x, o: {1: np.array([x.sum()], "i4")}, cube_dim=64,
+                bounds="unchecked")  # fmt: skip
+    for width in (2, 4, 8, 16):
+        yield _case(
+            f"vector_axpy_{width}", vector_axpy, 2, lambda: [ramp(320), ramp(320), 3.0],
+            lambda x, y, a: {1: x * 3 + y}, cube_dim=160 // width, width=width,
+        )  # fmt: skip
+    yield _case("vector_elements", vector_elements, 2, lambda: [ramp(256), np.zeros(64, "f")],
+                cube_dim=32)  # fmt: skip
+    yield _case("vector_store", vector_store, 2, lambda: [ramp(128), np.zeros(128, "f")],
+                cube_dim=32)  # fmt: skip
+    yield _case("slices", slices, 1, lambda: [ramp(50), np.zeros(10, "f"), 5], cube_dim=16)
+    yield _case("guarded_by_bounds", guarded_by_bounds, 2, lambda: [ramp(50), np.zeros(45, "f")],
+                lambda x, o: {1: x[3:48]}, cube_dim=32, bounds="checked")  # fmt: skip
