@@ -1,7 +1,6 @@
 """A checker of backward rules: central differences in float64, first and second order.
 
-Rules are run by the tape over a backend, so this needs the packages that bring one; where they are
-missing (the lone install) the tests of rules are skipped.
+Rules are run by the tape over a backend, so these tests stand beside the packages.
 """
 
 from __future__ import annotations

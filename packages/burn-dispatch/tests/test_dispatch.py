@@ -1,0 +1,164 @@
+"""Devices, contexts, promotion, scopes and random streams over a backend of Python lists."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import pytest
+
+from burn_backend import Backend, Kernel
+from burn_dispatch import Device, Resource, autocast, current_scope, no_grad, source_of
+from burn_ir import CATALOG
+from burn_std import BackendLoadError, DeviceError, DTypeError, ShapeError, UnsupportedOpError
+from burn_std.dtypes import bfloat16, float16, float32, float64, int64
+
+
+class Box:
+    """A payload of rank 0 or 1."""
+
+    def __init__(self, data: list[Any], shape: tuple[int, ...], dtype: str = "f") -> None:
+        self.data = data
+        self.shape = shape
+        self.dtype = dtype
+
+
+class Lists(Backend):
+    """Adds, multiplies and casts; whatever else is core is there and refuses."""
+
+    name = "lists"
+
+    def __init__(self) -> None:
+        def wide(fn: Any) -> Any:
+            def run(x: Box, y: Box) -> Box:
+                n = max(len(x.data), len(y.data))
+                a, b = (v.data * n if len(v.data) == 1 else v.data for v in (x, y))
+                out = [fn(i, j) for i, j in zip(a, b, strict=True)]
+                return Box(out, max(x.shape, y.shape, key=len), x.dtype)
+
+            return run
+
+        def missing(*args: Any) -> Any:
+            raise RuntimeError("not here")
+
+        given = {
+            "add": wide(lambda a, b: a + b),
+            "mul": wide(lambda a, b: a * b),
+            "cast": lambda x, dtype: Box(x.data, x.shape, self.native[dtype]),
+        }
+        table = {
+            e.name: Kernel(lambda d, e=e: given.get(e.name, missing))
+            for e in CATALOG
+            if e.grade == "core"
+        }
+        names = {float32: "f", float64: "d", int64: "i", float16: "h"}
+        super().__init__(table, names)
+
+    def scalar(self, value: Any, dtype: Any) -> Box:
+        return Box([value], (), self.native[dtype])
+
+
+@pytest.fixture
+def resource() -> Resource:
+    return Resource("lists", "lists", Lists(), 0)
+
+
+def box(resource: Resource, *numbers: float, dtype: str = "f") -> Any:
+    return resource.plain_context().make(Box(list(numbers), (len(numbers),), dtype))
+
+
+def test_functions_are_generated_at_their_first_call(resource):
+    ctx = resource.plain_context()
+    assert "add" not in vars(ctx)
+    out = ctx.add(box(resource, 1.0), box(resource, 2.0))
+    assert out.v.data == [3.0]
+    assert "def add(x, y)" in source_of(vars(ctx)["add"])
+    with pytest.raises(AttributeError):
+        ctx.no_such_operation  # noqa: B018 - the look-up is the test
+
+
+def test_scalars_are_weak_and_dtypes_promote(resource):
+    ctx = resource.plain_context()
+    x, i = box(resource, 1.0), box(resource, 1, dtype="i")
+    assert ctx.add(x, 2).dtype is float32
+    assert ctx.add(i, 2).dtype is int64
+    assert ctx.add(i, 2.5).dtype is float32
+    assert ctx.add(i, x).dtype is float32
+    assert ctx.add(x, box(resource, 1.0, dtype="d")).dtype is float64
+
+
+def test_refusals_are_typed(resource):
+    ctx = resource.plain_context()
+    x = box(resource, 1.0, 2.0)
+    with pytest.raises(ShapeError, match="add"):
+        ctx.add(x, box(resource, 1.0, 2.0, 3.0))
+    with pytest.raises(DTypeError, match="str"):
+        ctx.add(x, "no")
+    other = Resource("lists", "lists", Lists(), 1)
+    with pytest.raises(DeviceError, match="lists:1"):
+        ctx.add(x, box(other, 1.0, 2.0))
+
+
+def test_what_is_missing_and_has_no_parts_is_unsupported(resource):
+    with pytest.raises(UnsupportedOpError, match="svd"):
+        resource.plain_context().svd(box(resource, 1.0), False)
+
+
+def test_devices_are_values(resource):
+    a, b = Device(resource), Device(resource)
+    assert a == b
+    assert hash(a) == hash(b)
+    assert repr(a) == "lists"
+    assert a.context is b.context
+    with pytest.raises(DeviceError, match="autodiff"):
+        a.gradient_checkpointing()
+    with pytest.raises(BackendLoadError, match="burn-cube-backend"):
+        Device.cuda()
+
+
+def test_the_default_of_a_block(resource):
+    with Device(resource) as d:
+        assert Device.default() is d
+
+
+def test_configured_once_and_before_the_first_tensor(resource):
+    d = Device(resource).configure(float64)
+    assert d.settings()["default_float"] is float64
+    with pytest.raises(DeviceError, match="once"):
+        d.configure(float32)
+    with pytest.raises(DeviceError, match="support"):
+        Device(Resource("lists", "lists", Lists(), 2)).configure(bfloat16)
+
+
+def test_scopes_swap_functions_and_put_them_back(resource):
+    ctx = resource.plain_context()
+    x = box(resource, 1.0)
+    ctx.add(x, x)
+    plain = vars(ctx)["add"]
+    with no_grad():
+        assert current_scope().no_grad
+        assert vars(ctx)["add"] is not plain
+        assert ctx.add(x, x).v.data == [2.0]
+    assert vars(ctx)["add"] is plain
+    with autocast(float16):
+        assert current_scope().autocast is float16
+    assert current_scope().autocast is None
+    with pytest.raises(DTypeError):
+        autocast(float32)
+
+
+def test_random_streams_by_thread_and_seed(resource):
+    resource.seed(7)
+    assert [resource.next_key() for _ in range(2)] == [(7, 0), (7, 1)]
+    seen: list[tuple[int, int]] = []
+    thread = threading.Thread(target=lambda: seen.append(resource.next_key()))
+    thread.start()
+    thread.join()
+    assert seen[0][0] != 7
+    assert seen[0][1] == 0
+    state = resource.random_state()
+    assert resource.next_key() == state
+    resource.set_random_state(state)
+    assert resource.next_key() == state
+    resource.seed(7)
+    assert resource.next_key() == (7, 0)
