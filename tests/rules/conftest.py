@@ -167,8 +167,6 @@ def _moved(x: Any, way: Any, h: float) -> Any:
 
 @pytest.fixture(scope="session")
 def rules() -> Rules:
-    pytest.importorskip("burn_dispatch")
-    pytest.importorskip("burn_flex")
     return Rules()
 
 

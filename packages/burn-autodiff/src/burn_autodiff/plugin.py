@@ -49,6 +49,16 @@ class AutodiffDecorator:
         finish = [*inner.finish, *_finish(entry, saves, readers, untracked, context.checkpointing)]
         return Fragments(inner.produce, constants, load, absent, finish)
 
+    def rule_of(self, name: str) -> Callable[..., Any] | None:
+        """Return the backward rule of an operation, or None when it is differentiated in parts.
+
+        Example:
+            >>> decorator.rule_of("mul").__name__
+            'mul'
+        """
+        found = RULES.get(name)
+        return None if found is None else found.fn
+
     # ---- what the user's calls need -----------------------------------------------------------
 
     def leaf(self, x: TensorBase) -> TensorBase:

@@ -15,7 +15,6 @@ from types import FunctionType
 from typing import Any
 
 import burn_tensor
-from burn_autodiff import rule_of
 from burn_dispatch import BACKENDS, DECORATORS, Device, device_report, resource
 from burn_ir import CATALOG, Entry
 from burn_std import BurnError
@@ -90,7 +89,7 @@ def show(name: str) -> int:
     rows += methods
     if entry is not None:
         rows += _kernels(entry)
-        rule = rule_of(name)
+        rule = DECORATORS.load("autodiff").rule_of(name)
         rows.append(("backward", "none" if rule is None else _place(rule)))
         rows.append(("samples", _declared("burn_testing", "samples", r"sample", name)))
     width = max(len(label) for label, _ in rows)
