@@ -7,7 +7,7 @@ from burn_core.behaviour import (
 )
 from burn_core.config import Config
 from burn_core.constructor import ModuleConfig
-from burn_core.module import Module
+from burn_core.module import Module, source_of
 from burn_core.parameter import Buffer, Parameter
 from burn_core.reparameterization import (
     Lora,
@@ -49,6 +49,7 @@ __all__ = [
     "is_training",
     "merge_lora",
     "quantize_weights",
+    "source_of",
     "updates_statistics",
     "walk",
 ]

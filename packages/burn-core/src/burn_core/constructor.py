@@ -165,6 +165,11 @@ class ModuleConfig:
         made = {k: encode(v, f"{self.module}.{k}") for k, v in changes.items()}
         return ModuleConfig(self.module, self.args | made)
 
+    def text(self) -> str:
+        """Return the plain arguments in words, `in_features=2, bias=False`."""
+        shown = {k: _shown(v) for k, v in self.args.items()}
+        return ", ".join(f"{k}={v}" for k, v in shown.items() if v is not None)
+
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON-able form; a module passed twice is written once and referred to.
 
@@ -243,6 +248,21 @@ class ModuleConfig:
 
     def __repr__(self) -> str:
         return f"ModuleConfig({self.module}, {self.args})"
+
+
+def _shown(value: Any) -> str | None:
+    """Return a plain value in words, None for what holds modules or much else."""
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return repr(value)
+    if isinstance(value, list) and value and len(value) < 8:
+        parts = [_shown(v) for v in value]
+        return None if None in parts else f"[{', '.join(str(p) for p in parts)}]"
+    if isinstance(value, dict) and len(value) == 1:
+        ((kind, inner),) = value.items()
+        if kind == "tuple":
+            return _shown(inner)
+        return str(inner) if isinstance(inner, str) else None
+    return None
 
 
 def _form(value: Any, where: str) -> Any:

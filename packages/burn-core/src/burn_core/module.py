@@ -452,6 +452,12 @@ class Module(metaclass=ModuleMeta):
         made = deepcopy(self)
         return made if device is None else made.to_device(device)
 
+    def renew_ids(self) -> Self:
+        """Give every parameter a new id, as copies inside one model need; return this module."""
+        for p in self.parameters():
+            p._id = None
+        return self
+
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         made: Self = object.__new__(type(self))
         memo[id(self)] = made
@@ -538,13 +544,29 @@ class Module(metaclass=ModuleMeta):
         return summarize(self, inputs)
 
     def extra_repr(self) -> str:
-        """Return what the printed tree says in the parentheses of this module."""
-        return ""
+        """Return what the printed tree says in parentheses: the constructor's plain arguments."""
+        recorded: ModuleConfig | None = self.__dict__.get(RECORDED)
+        return recorded.text() if recorded else ""
 
     def __repr__(self) -> str:
         from burn_core.printing import tree_text
 
         return tree_text(self)
+
+
+def source_of(module: M) -> M:
+    """Return the module that `valid()` made this one from, or itself.
+
+    Args:
+        module: any module.
+
+    Example:
+        >>> model = burn.nn.Linear(1, 1)
+        >>> burn.core.source_of(model.valid()) is model
+        True
+    """
+    source: M = module.__dict__.get(SOURCE, module)
+    return source
 
 
 def _copy_attributes(source: Module, made: Module, copy: Callable[[Any], Any]) -> None:

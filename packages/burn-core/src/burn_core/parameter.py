@@ -329,7 +329,8 @@ class Buffer(Tensor):
                 remedy="Make one with burn.tensor(...).",
             )  # fmt: skip
         b: Buffer = object.__new__(cls)
-        b.b = value.b.resource.plain_context()
+        context: Any = value.b.resource.plain_context()
+        b.b = context
         b.v = value.v
         b.node = None
         b.persistent = persistent
@@ -351,6 +352,14 @@ class Buffer(Tensor):
             raise ShapeError("Buffer.set", "the shape stays", got=f"{value.shape} for {self.shape}")
         if value.dtype is not self.dtype:
             value = value.detach().to(self.dtype)
+        self._bind(_on_resource(value, self.b))
+
+    def replace(self, value: Tensor) -> None:
+        """Rebind to a value of any shape and dtype; the object stays.
+
+        Args:
+            value: on any device; it is moved to the buffer's.
+        """
         self._bind(_on_resource(value, self.b))
 
     def _bind(self, payload: Any) -> None:

@@ -1,35 +1,36 @@
-"""Pooling layers."""
+"""Pooling layers of 1 to 3 dims; PyTorch's names, arguments and defaults."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from burn_core import Module
+from burn_nn.extent import Extent
 from burn_tensor import Tensor, functional as F
 
-Size = int | tuple[int, ...]
 
-
-class MaxPool2d(Module):
-    """Take the maximum of each window of [N, C, H, W].
+class MaxPool1d(Module):
+    """The maximum of each window.
 
     Args:
         kernel_size: extents of the window.
-        stride: step; the window's extents if None.
+        stride: steps between windows; the window's extents if None.
         padding: elements added on both sides; they never win.
-        dilation: distance of window elements.
+        dilation: steps inside a window.
         return_indices: also return the flat index of each maximum in its plane.
-        ceil_mode: round the output extents up.
+        ceil_mode: round the output extents up; no window begins in the padding at the end.
+
+    Shapes:
+        input: [N, C, L] or [C, L]; returns the same rank
 
     Example:
-        >>> import burn_tensor as bt
-        >>> MaxPool2d(2)(bt.ones(1, 1, 4, 4)).shape
-        (1, 1, 2, 2)
+        >>> burn.nn.MaxPool1d(2)(burn.ones(1, 1, 4)).shape
+        (1, 1, 2)
     """
 
     def __init__(
-        self, kernel_size: Size, stride: Size | None = None, padding: Size = 0, dilation: Size = 1,
-        return_indices: bool = False, ceil_mode: bool = False,
+        self, kernel_size: Extent, stride: Extent | None = None, padding: Extent = 0,
+        dilation: Extent = 1, return_indices: bool = False, ceil_mode: bool = False,
     ) -> None:  # fmt: skip
         self.kernel_size = kernel_size
         self.stride = stride
@@ -38,37 +39,149 @@ class MaxPool2d(Module):
         self.return_indices = return_indices
         self.ceil_mode = ceil_mode
 
-    def forward(self, x: Tensor) -> Any:
+    def forward(self, input: Tensor) -> Any:
         """Return the maxima, with indices if asked."""
-        return F.max_pool2d(
-            x, self.kernel_size, self.stride, self.padding, self.dilation, self.ceil_mode, self.return_indices
-        )
-
-    def extra_repr(self) -> str:
-        """Return the window."""
-        return f"kernel {self.kernel_size}, stride {self.stride or self.kernel_size}"
+        return F.max_pool1d(
+            input, self.kernel_size, self.stride, self.padding, self.dilation, self.ceil_mode,
+            self.return_indices,
+        )  # fmt: skip
 
 
-class AvgPool2d(Module):
-    """Take the mean of each window of [N, C, H, W].
+class MaxPool2d(Module):
+    """The maximum of each window.
 
     Args:
         kernel_size: extents of the window.
-        stride: step; the window's extents if None.
-        padding: zeros added on both sides.
-        ceil_mode: round the output extents up.
-        count_include_pad: padding counts in the mean.
-        divisor_override: divide by this instead of the count.
+        stride: steps between windows; the window's extents if None.
+        padding: elements added on both sides; they never win.
+        dilation: steps inside a window.
+        return_indices: also return the flat index of each maximum in its plane.
+        ceil_mode: round the output extents up; no window begins in the padding at the end.
+
+    Shapes:
+        input: [N, C, H, W] or [C, H, W]; returns the same rank
 
     Example:
-        >>> import burn_tensor as bt
-        >>> AvgPool2d(2)(bt.ones(1, 1, 4, 4)).shape
+        >>> burn.nn.MaxPool2d(2)(burn.ones(1, 1, 4, 4)).shape
         (1, 1, 2, 2)
     """
 
     def __init__(
-        self, kernel_size: Size, stride: Size | None = None, padding: Size = 0, ceil_mode: bool = False,
-        count_include_pad: bool = True, divisor_override: int | None = None,
+        self, kernel_size: Extent, stride: Extent | None = None, padding: Extent = 0,
+        dilation: Extent = 1, return_indices: bool = False, ceil_mode: bool = False,
+    ) -> None:  # fmt: skip
+        self.kernel_size = kernel_size
+        self.stride = stride
+        self.padding = padding
+        self.dilation = dilation
+        self.return_indices = return_indices
+        self.ceil_mode = ceil_mode
+
+    def forward(self, input: Tensor) -> Any:
+        """Return the maxima, with indices if asked."""
+        return F.max_pool2d(
+            input, self.kernel_size, self.stride, self.padding, self.dilation, self.ceil_mode,
+            self.return_indices,
+        )  # fmt: skip
+
+
+class MaxPool3d(Module):
+    """The maximum of each window.
+
+    Args:
+        kernel_size: extents of the window.
+        stride: steps between windows; the window's extents if None.
+        padding: elements added on both sides; they never win.
+        dilation: steps inside a window.
+        return_indices: also return the flat index of each maximum in its plane.
+        ceil_mode: round the output extents up; no window begins in the padding at the end.
+
+    Shapes:
+        input: [N, C, D, H, W] or [C, D, H, W]; returns the same rank
+
+    Example:
+        >>> burn.nn.MaxPool3d(2)(burn.ones(1, 1, 4, 4, 4)).shape
+        (1, 1, 2, 2, 2)
+    """
+
+    def __init__(
+        self, kernel_size: Extent, stride: Extent | None = None, padding: Extent = 0,
+        dilation: Extent = 1, return_indices: bool = False, ceil_mode: bool = False,
+    ) -> None:  # fmt: skip
+        self.kernel_size = kernel_size
+        self.stride = stride
+        self.padding = padding
+        self.dilation = dilation
+        self.return_indices = return_indices
+        self.ceil_mode = ceil_mode
+
+    def forward(self, input: Tensor) -> Any:
+        """Return the maxima, with indices if asked."""
+        return F.max_pool3d(
+            input, self.kernel_size, self.stride, self.padding, self.dilation, self.ceil_mode,
+            self.return_indices,
+        )  # fmt: skip
+
+
+class AvgPool1d(Module):
+    """The mean of each window.
+
+    Args:
+        kernel_size: extents of the window.
+        stride: steps between windows; the window's extents if None.
+        padding: zeros added on both sides.
+        ceil_mode: round the output extents up; no window begins in the padding at the end.
+        count_include_pad: padding counts in the mean.
+
+    Shapes:
+        input: [N, C, L] or [C, L]; returns the same rank
+
+    Example:
+        >>> burn.nn.AvgPool1d(2)(burn.ones(1, 1, 4)).shape
+        (1, 1, 2)
+    """
+
+    def __init__(
+        self, kernel_size: Extent, stride: Extent | None = None, padding: Extent = 0,
+        ceil_mode: bool = False, count_include_pad: bool = True,
+    ) -> None:  # fmt: skip
+        self.kernel_size = kernel_size
+        self.stride = stride
+        self.padding = padding
+        self.ceil_mode = ceil_mode
+        self.count_include_pad = count_include_pad
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Return the means."""
+        return F.avg_pool1d(
+            input, self.kernel_size, self.stride, self.padding, self.ceil_mode,
+            self.count_include_pad,
+        )  # fmt: skip
+
+
+class AvgPool2d(Module):
+    """The mean of each window.
+
+    Args:
+        kernel_size: extents of the window.
+        stride: steps between windows; the window's extents if None.
+        padding: zeros added on both sides.
+        ceil_mode: round the output extents up; no window begins in the padding at the end.
+        count_include_pad: padding counts in the mean.
+        divisor_override: divide by this instead of the count.
+
+    Shapes:
+        input: [N, C, H, W] or [C, H, W]; returns the same rank
+
+    Example:
+        >>> burn.nn.AvgPool2d(2)(burn.ones(1, 1, 4, 4)).shape
+        (1, 1, 2, 2)
+    """
+
+    def __init__(
+        self, kernel_size: Extent, stride: Extent | None = None, padding: Extent = 0,
+        ceil_mode: bool = False, count_include_pad: bool = True,
+        divisor_override: int | None = None,
     ) -> None:  # fmt: skip
         self.kernel_size = kernel_size
         self.stride = stride
@@ -77,29 +190,141 @@ class AvgPool2d(Module):
         self.count_include_pad = count_include_pad
         self.divisor_override = divisor_override
 
-    def forward(self, x: Tensor) -> Tensor:
+    def forward(self, input: Tensor) -> Tensor:
         """Return the means."""
         return F.avg_pool2d(
-            x, self.kernel_size, self.stride, self.padding, self.ceil_mode, self.count_include_pad,
-            self.divisor_override,
+            input, self.kernel_size, self.stride, self.padding, self.ceil_mode,
+            self.count_include_pad, self.divisor_override,
         )  # fmt: skip
 
 
-class AdaptiveAvgPool2d(Module):
-    """Take means of windows that tile [N, C, H, W] to a given size.
+class AvgPool3d(Module):
+    """The mean of each window.
 
     Args:
-        output_size: extents of the result; None keeps the input's.
+        kernel_size: extents of the window.
+        stride: steps between windows; the window's extents if None.
+        padding: zeros added on both sides.
+        ceil_mode: round the output extents up; no window begins in the padding at the end.
+        count_include_pad: padding counts in the mean.
+        divisor_override: divide by this instead of the count.
+
+    Shapes:
+        input: [N, C, D, H, W] or [C, D, H, W]; returns the same rank
 
     Example:
-        >>> import burn_tensor as bt
-        >>> AdaptiveAvgPool2d(1)(bt.ones(1, 3, 4, 4)).shape
-        (1, 3, 1, 1)
+        >>> burn.nn.AvgPool3d(2)(burn.ones(1, 1, 4, 4, 4)).shape
+        (1, 1, 2, 2, 2)
     """
 
-    def __init__(self, output_size: int | None | tuple[int | None, ...]) -> None:
-        self.output_size = output_size
+    def __init__(
+        self, kernel_size: Extent, stride: Extent | None = None, padding: Extent = 0,
+        ceil_mode: bool = False, count_include_pad: bool = True,
+        divisor_override: int | None = None,
+    ) -> None:  # fmt: skip
+        self.kernel_size = kernel_size
+        self.stride = stride
+        self.padding = padding
+        self.ceil_mode = ceil_mode
+        self.count_include_pad = count_include_pad
+        self.divisor_override = divisor_override
 
-    def forward(self, x: Tensor) -> Tensor:
+    def forward(self, input: Tensor) -> Tensor:
         """Return the means."""
-        return F.adaptive_avg_pool2d(x, self.output_size)
+        return F.avg_pool3d(
+            input, self.kernel_size, self.stride, self.padding, self.ceil_mode,
+            self.count_include_pad, self.divisor_override,
+        )  # fmt: skip
+
+
+class LPPool1d(Module):
+    """The norm of each window: (sum of x^p)^(1/p).
+
+    Args:
+        norm_type: p.
+        kernel_size: extents of the window.
+        stride: steps between windows; the window's extents if None.
+        ceil_mode: round the output extents up.
+
+    Shapes:
+        input: [N, C, L] or [C, L]; returns the same rank
+
+    Example:
+        >>> burn.nn.LPPool1d(1, 2)(burn.ones(1, 1, 4)).ravel()[0].item()
+        2.0
+    """
+
+    def __init__(
+        self, norm_type: float, kernel_size: Extent, stride: Extent | None = None,
+        ceil_mode: bool = False,
+    ) -> None:  # fmt: skip
+        self.norm_type = norm_type
+        self.kernel_size = kernel_size
+        self.stride = stride
+        self.ceil_mode = ceil_mode
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Return the norms."""
+        return F.lp_pool1d(input, self.norm_type, self.kernel_size, self.stride, self.ceil_mode)
+
+
+class LPPool2d(Module):
+    """The norm of each window: (sum of x^p)^(1/p).
+
+    Args:
+        norm_type: p.
+        kernel_size: extents of the window.
+        stride: steps between windows; the window's extents if None.
+        ceil_mode: round the output extents up.
+
+    Shapes:
+        input: [N, C, H, W] or [C, H, W]; returns the same rank
+
+    Example:
+        >>> burn.nn.LPPool2d(1, 2)(burn.ones(1, 1, 4, 4)).ravel()[0].item()
+        4.0
+    """
+
+    def __init__(
+        self, norm_type: float, kernel_size: Extent, stride: Extent | None = None,
+        ceil_mode: bool = False,
+    ) -> None:  # fmt: skip
+        self.norm_type = norm_type
+        self.kernel_size = kernel_size
+        self.stride = stride
+        self.ceil_mode = ceil_mode
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Return the norms."""
+        return F.lp_pool2d(input, self.norm_type, self.kernel_size, self.stride, self.ceil_mode)
+
+
+class LPPool3d(Module):
+    """The norm of each window: (sum of x^p)^(1/p).
+
+    Args:
+        norm_type: p.
+        kernel_size: extents of the window.
+        stride: steps between windows; the window's extents if None.
+        ceil_mode: round the output extents up.
+
+    Shapes:
+        input: [N, C, D, H, W] or [C, D, H, W]; returns the same rank
+
+    Example:
+        >>> burn.nn.LPPool3d(1, 2)(burn.ones(1, 1, 4, 4, 4)).ravel()[0].item()
+        8.0
+    """
+
+    def __init__(
+        self, norm_type: float, kernel_size: Extent, stride: Extent | None = None,
+        ceil_mode: bool = False,
+    ) -> None:  # fmt: skip
+        self.norm_type = norm_type
+        self.kernel_size = kernel_size
+        self.stride = stride
+        self.ceil_mode = ceil_mode
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Return the norms."""
+        return F.lp_pool3d(input, self.norm_type, self.kernel_size, self.stride, self.ceil_mode)

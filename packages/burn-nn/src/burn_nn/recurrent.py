@@ -1,0 +1,339 @@
+"""RNN, LSTM and GRU over sequences: layers, directions, dropout, projection, lengths.
+
+PyTorch's keys and gate order (LSTM: input, forget, cell, output; GRU: reset, update, new).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from burn_core import Module, Parameter, init, is_training
+from burn_dispatch import Device
+from burn_nn.recurrent_cell import STEPS, Step
+from burn_std import ArgumentError, DType, ShapeError
+from burn_tensor import Tensor, as_tensor, cat, functional as F, stack, where
+
+# What a layer hands on: hidden state, for LSTM with the cell state.
+State = tuple[Tensor, ...]
+Lengths = Tensor | Sequence[int]
+
+
+class _Recurrent(Module):
+    """What RNN, LSTM and GRU share."""
+
+    gates = 1
+    states = 1
+    step = ""
+
+    def _make(
+        self, input_size: int, hidden_size: int, num_layers: int, bias: bool, batch_first: bool,
+        dropout: float, bidirectional: bool, proj_size: int, device: Device | None,
+        dtype: DType | None,
+    ) -> None:  # fmt: skip
+        name = type(self).__name__
+        if hidden_size < 1 or num_layers < 1:
+            raise ArgumentError(
+                name, "hidden_size and num_layers are positive", got=f"{hidden_size}, {num_layers}"
+            )
+        if not 0.0 <= dropout <= 1.0:
+            raise ArgumentError(name, "dropout is a probability", got=dropout)
+        if not 0 <= proj_size < hidden_size:
+            raise ArgumentError(name, "proj_size is below hidden_size", got=proj_size)
+        self.input_size = input_size
+        self.hidden_size = hidden_size
+        self.num_layers = num_layers
+        self.bias = bias
+        self.batch_first = batch_first
+        self.dropout = dropout
+        self.bidirectional = bidirectional
+        self.proj_size = proj_size
+        rows, out = self.gates * hidden_size, proj_size or hidden_size
+        for layer in range(num_layers):
+            size = input_size if layer == 0 else out * (1 + bidirectional)
+            for end in self._ends():
+                shapes: dict[str, tuple[int, ...]] = {
+                    "weight_ih": (rows, size), "weight_hh": (rows, out),
+                }  # fmt: skip
+                if bias:
+                    shapes |= {"bias_ih": (rows,), "bias_hh": (rows,)}
+                if proj_size:
+                    shapes["weight_hr"] = (proj_size, hidden_size)
+                for key, shape in shapes.items():
+                    made = Parameter(init.fresh(shape, dtype, device))
+                    setattr(self, f"{key}_l{layer}{end}", made)
+        self.reset_parameters()
+
+    def _ends(self) -> tuple[str, ...]:
+        return ("", "_reverse") if self.bidirectional else ("",)
+
+    def reset_parameters(self) -> None:
+        """Fill everything from U(-1/sqrt(hidden), 1/sqrt(hidden))."""
+        bound = 1.0 / math.sqrt(self.hidden_size)
+        for p in self.parameters():
+            init.uniform_(p, -bound, bound)
+
+    def _weights(self, layer: int, end: str) -> list[Any]:
+        keys = ("weight_ih", "weight_hh", "bias_ih", "bias_hh", "weight_hr")
+        have = [True, True, self.bias, self.bias, bool(self.proj_size)]
+        return [
+            getattr(self, f"{key}_l{layer}{end}") if there else None
+            for key, there in zip(keys, have, strict=True)
+        ]
+
+    # ---- running ------------------------------------------------------------------------------
+
+    def _run(
+        self, input: Tensor, hx: State | None, lengths: Lengths | None
+    ) -> tuple[Tensor, State]:
+        """Return the output sequence and the last states, [layers * directions, N, H] each."""
+        name = type(self).__name__
+        rank = len(input.shape)
+        if rank not in (2, 3) or input.shape[-1] != self.input_size:
+            raise ShapeError(
+                name, f"needs [L, N, {self.input_size}], or with batch_first [N, L, "
+                f"{self.input_size}], or without N", got=input.shape,
+            )  # fmt: skip
+        single = rank == 2
+        x = input.unsqueeze(1) if single else input.transpose(0, 1) if self.batch_first else input
+        state = self._state(x, hx, single)
+        masks = None if lengths is None else _masks(name, x, lengths)
+        ends = self._ends()
+        last: list[State] = []
+        for layer in range(self.num_layers):
+            outs = []
+            for k, end in enumerate(ends):
+                start = tuple(s[layer * len(ends) + k] for s in state)
+                out, final = self._direction(x, start, self._weights(layer, end), masks, k == 1)
+                outs.append(out)
+                last.append(final)
+            x = cat(outs, -1) if len(outs) > 1 else outs[0]
+            if self.dropout and layer < self.num_layers - 1:
+                x = F.dropout(x, self.dropout, is_training())
+        finals = tuple(stack([f[k] for f in last]) for k in range(self.states))
+        if single:
+            return x.squeeze(1), tuple(f.squeeze(1) for f in finals)
+        return (x.transpose(0, 1) if self.batch_first else x), finals
+
+    def _state(self, x: Tensor, hx: State | None, single: bool) -> State:
+        count = self.num_layers * len(self._ends())
+        sizes = (self.proj_size or self.hidden_size, self.hidden_size)[: self.states]
+        wanted = [(count, x.shape[1], size) for size in sizes]
+        if hx is None:
+            return tuple(x.new_zeros(w) for w in wanted)
+        state = tuple(h.unsqueeze(1) for h in hx) if single else tuple(hx)
+        if [h.shape for h in state] != wanted:
+            raise ShapeError(
+                type(self).__name__, f"the states have shapes {wanted}",
+                got=[h.shape for h in state],
+            )  # fmt: skip
+        return state
+
+    def _direction(
+        self, x: Tensor, state: State, weights: list[Any], masks: list[Tensor] | None, back: bool
+    ) -> tuple[Tensor, State]:
+        w_ih, w_hh, b_ih, b_hh, w_hr = weights
+        # The input's share of all steps is one product.
+        shares = F.linear(x, w_ih, b_ih).unbind(0)
+        step: Step = STEPS[self.step]
+        outs: list[Tensor] = []
+        order = range(len(shares) - 1, -1, -1) if back else range(len(shares))
+        for t in order:
+            new = step(shares[t], state, w_hh, b_hh, w_hr)
+            if masks is None:
+                state = new
+                outs.append(new[0])
+            else:
+                # A sequence that has ended keeps its state; one read backwards begins at its end.
+                state = tuple(where(masks[t], n, s) for n, s in zip(new, state, strict=True))
+                outs.append(where(masks[t], new[0], 0.0))
+        if not outs:
+            return x.new_zeros((0, x.shape[1], state[0].shape[-1])), state
+        return stack(outs[::-1] if back else outs), state
+
+
+def _masks(name: str, x: Tensor, lengths: Lengths) -> list[Tensor]:
+    """Return per step which sequences still run, [N, 1] each."""
+    ends = as_tensor(lengths).to_device(x.device.without_autodiff())
+    if ends.shape != (x.shape[1],):
+        raise ShapeError(name, "lengths has one number per sequence", got=ends.shape)
+    return [(ends > t).unsqueeze(-1) for t in range(x.shape[0])]
+
+
+class RNN(_Recurrent):
+    """h' = tanh(W_ih x + b_ih + W_hh h + b_hh) over a sequence.
+
+    Args:
+        input_size: size of an element.
+        hidden_size: size of the state.
+        num_layers: layers, each fed with the one before.
+        nonlinearity: tanh or relu.
+        bias: add biases.
+        batch_first: input and output are [N, L, *] instead of [L, N, *]; states are not.
+        dropout: probability with which outputs of all layers but the last are dropped in training.
+        bidirectional: read backwards too; outputs stand beside each other.
+        device: where the parameters live; the default device if None.
+        dtype: of the parameters; the device's default float if None.
+
+    Shapes:
+        input: [L, N, input_size] or [L, input_size]
+        hx: [layers * directions, N, hidden_size]
+        returns: output [L, N, directions * hidden_size], last states like hx
+
+    Raises:
+        ArgumentError: a setting is out of range.
+        ShapeError: input or states do not fit.
+
+    Example:
+        >>> output, h = burn.nn.RNN(3, 4, num_layers=2)(burn.zeros(5, 2, 3))
+        >>> output.shape, h.shape
+        ((5, 2, 4), (2, 2, 4))
+    """
+
+    def __init__(
+        self, input_size: int, hidden_size: int, num_layers: int = 1, nonlinearity: str = "tanh",
+        bias: bool = True, batch_first: bool = False, dropout: float = 0.0,
+        bidirectional: bool = False, device: Device | None = None, dtype: DType | None = None,
+    ) -> None:  # fmt: skip
+        if nonlinearity not in ("tanh", "relu"):
+            raise ArgumentError("RNN", "nonlinearity is tanh or relu", got=nonlinearity)
+        self.nonlinearity = nonlinearity
+        self.step = f"rnn_{nonlinearity}"
+        self._make(input_size, hidden_size, num_layers, bias, batch_first, dropout, bidirectional,
+                   0, device, dtype)  # fmt: skip
+
+    def forward(
+        self, input: Tensor, hx: Tensor | None = None, lengths: Lengths | None = None
+    ) -> tuple[Tensor, Tensor]:
+        """Return (output, last states).
+
+        Args:
+            input: sequences.
+            hx: first states; 0 if None.
+            lengths: how much of each padded sequence counts; outputs beyond are 0.
+        """
+        output, state = self._run(input, None if hx is None else (hx,), lengths)
+        return output, state[0]
+
+
+class GRU(_Recurrent):
+    """The gated recurrent unit over a sequence.
+
+    r = sigmoid(W_ir x + b_ir + W_hr h + b_hr), z likewise,
+    n = tanh(W_in x + b_in + r (W_hn h + b_hn)), h' = (1 - z) n + z h
+
+    Args:
+        input_size: size of an element.
+        hidden_size: size of the state.
+        num_layers: layers, each fed with the one before.
+        bias: add biases.
+        batch_first: input and output are [N, L, *] instead of [L, N, *]; states are not.
+        dropout: probability with which outputs of all layers but the last are dropped in training.
+        bidirectional: read backwards too; outputs stand beside each other.
+        device: where the parameters live; the default device if None.
+        dtype: of the parameters; the device's default float if None.
+
+    Shapes:
+        input: [L, N, input_size] or [L, input_size]
+        hx: [layers * directions, N, hidden_size]
+        returns: output [L, N, directions * hidden_size], last states like hx
+
+    Raises:
+        ArgumentError: a setting is out of range.
+        ShapeError: input or states do not fit.
+
+    Example:
+        >>> output, h = burn.nn.GRU(3, 4, bidirectional=True)(burn.zeros(5, 2, 3))
+        >>> output.shape, h.shape
+        ((5, 2, 8), (2, 2, 4))
+
+    Source: Cho et al. 2014
+    """
+
+    gates = 3
+    step = "gru"
+
+    def __init__(
+        self, input_size: int, hidden_size: int, num_layers: int = 1, bias: bool = True,
+        batch_first: bool = False, dropout: float = 0.0, bidirectional: bool = False,
+        device: Device | None = None, dtype: DType | None = None,
+    ) -> None:  # fmt: skip
+        self._make(input_size, hidden_size, num_layers, bias, batch_first, dropout, bidirectional,
+                   0, device, dtype)  # fmt: skip
+
+    def forward(
+        self, input: Tensor, hx: Tensor | None = None, lengths: Lengths | None = None
+    ) -> tuple[Tensor, Tensor]:
+        """Return (output, last states).
+
+        Args:
+            input: sequences.
+            hx: first states; 0 if None.
+            lengths: how much of each padded sequence counts; outputs beyond are 0.
+        """
+        output, state = self._run(input, None if hx is None else (hx,), lengths)
+        return output, state[0]
+
+
+class LSTM(_Recurrent):
+    """Long short-term memory over a sequence.
+
+    i, f, o = sigmoid(W x + b + U h + c) each, g = tanh of the same form,
+    c' = f c + i g, h' = o tanh(c'), with proj_size h' = W_hr (o tanh(c'))
+
+    Args:
+        input_size: size of an element.
+        hidden_size: size of the cell state.
+        num_layers: layers, each fed with the one before.
+        bias: add biases.
+        batch_first: input and output are [N, L, *] instead of [L, N, *]; states are not.
+        dropout: probability with which outputs of all layers but the last are dropped in training.
+        bidirectional: read backwards too; outputs stand beside each other.
+        proj_size: size of the hidden state; hidden_size without projection if 0.
+        device: where the parameters live; the default device if None.
+        dtype: of the parameters; the device's default float if None.
+
+    Shapes:
+        input: [L, N, input_size] or [L, input_size]
+        hx: (h [layers * directions, N, proj_size or hidden_size], c [.., N, hidden_size])
+        returns: output [L, N, directions * (proj_size or hidden_size)], last states like hx
+
+    Raises:
+        ArgumentError: a setting is out of range.
+        ShapeError: input or states do not fit.
+
+    Example:
+        >>> lstm = burn.nn.LSTM(3, 4, batch_first=True)
+        >>> output, (h, c) = lstm(burn.zeros(2, 5, 3), lengths=[5, 2])
+        >>> output.shape, c.shape, output[1, 2:].abs().sum().item()
+        ((2, 5, 4), (1, 2, 4), 0.0)
+
+    Source: Hochreiter and Schmidhuber 1997; Sak et al. 2014 for the projection
+    """
+
+    gates = 4
+    states = 2
+    step = "lstm"
+
+    def __init__(
+        self, input_size: int, hidden_size: int, num_layers: int = 1, bias: bool = True,
+        batch_first: bool = False, dropout: float = 0.0, bidirectional: bool = False,
+        proj_size: int = 0, device: Device | None = None, dtype: DType | None = None,
+    ) -> None:  # fmt: skip
+        self._make(input_size, hidden_size, num_layers, bias, batch_first, dropout, bidirectional,
+                   proj_size, device, dtype)  # fmt: skip
+
+    def forward(
+        self, input: Tensor, hx: tuple[Tensor, Tensor] | None = None,
+        lengths: Lengths | None = None,
+    ) -> tuple[Tensor, tuple[Tensor, Tensor]]:  # fmt: skip
+        """Return (output, (last hidden states, last cell states)).
+
+        Args:
+            input: sequences.
+            hx: first states; 0 if None.
+            lengths: how much of each padded sequence counts; outputs beyond are 0.
+        """
+        output, (h, c) = self._run(input, hx, lengths)
+        return output, (h, c)
