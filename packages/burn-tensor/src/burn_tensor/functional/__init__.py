@@ -34,6 +34,7 @@ from burn_tensor.functional.conv import (
     conv_transpose2d,
     conv_transpose3d,
 )
+from burn_tensor.functional.deformable import deform_conv2d
 from burn_tensor.functional.distance import (
     bilinear,
     cosine_similarity,
@@ -169,6 +170,7 @@ __all__ = [
     "cosine_similarity",
     "cross_entropy",
     "ctc_loss",
+    "deform_conv2d",
     "dropout",
     "dropout1d",
     "dropout2d",
