@@ -11,6 +11,7 @@ They note that they will ask for it; the first to ask recomputes it from inputs 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextvars import copy_context
 from typing import Any
 
 from burn_autodiff.tape import Call, Node, _pick, make_node
@@ -154,11 +155,13 @@ def _claim(node: Node) -> None:
 class _State:
     """What a checkpointed call needs to run again."""
 
-    __slots__ = ("args", "fn", "kwargs", "outputs", "random")
+    __slots__ = ("args", "context", "fn", "kwargs", "outputs", "random")
 
     def __init__(
         self, fn: Callable[..., Any], args: Any, kwargs: Any, random: Any, outputs: int
     ) -> None:
+        # Autocast, training behaviour and default device of the forward hold in the recompute too.
+        self.context = copy_context()
         self.fn = fn
         self.args = args
         self.kwargs = kwargs
@@ -207,9 +210,14 @@ def _again(scope: Callable[..., Any], walk: Any, node: Node, g: dict[int, Tensor
     now = [(r, r.random_state()) for r, _ in state.random]
     for r, s in state.random:
         r.set_random_state(s)
-    try:
+
+    def run_again() -> Any:
         with scope(no_grad=False, recompute=True):
-            out = state.fn(*state.args, **state.kwargs)
+            return state.fn(*state.args, **state.kwargs)
+
+    try:
+        # A copy, since a context that is entered already (a second walk) refuses.
+        out = state.context.copy().run(run_again)
     finally:
         for r, s in now:
             r.set_random_state(s)

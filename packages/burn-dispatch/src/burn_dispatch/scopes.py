@@ -68,15 +68,18 @@ def scope(
     no_grad: bool | None = None,
     autocast: DType | bool | None = False,
     recompute: bool | None = None,
-    checkpoint: bool = False,
+    checkpoint: bool | None = None,
 ) -> Iterator[None]:
-    """Open a block in which the given parts of the scope differ; others stay as they are."""
+    """Open a block in which the given parts of the scope differ; others stay as they are.
+
+    What `checkpoint` says is about `no_grad`, so it ends where that is given anew.
+    """
     old = _CURRENT.get()
     new = Scope(
         old.no_grad if no_grad is None else no_grad,
         old.autocast if autocast is False else (autocast or None),  # type: ignore[arg-type]
         old.recompute if recompute is None else recompute,
-        checkpoint,
+        (old.checkpoint and no_grad is None) if checkpoint is None else checkpoint,
     )
     with _LOCK:
         _Open.count += 1

@@ -294,7 +294,8 @@ def checkpoint(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         ),
         None,
     )
-    if decorator is None:
+    # Inside no_grad, or in the first run of an outer checkpoint, nothing would be kept anyway.
+    if decorator is None or current_scope().no_grad:
         return fn(*args, **kwargs)
     return decorator.checkpoint(scope, fn, args, kwargs)
 
