@@ -9,11 +9,12 @@ from __future__ import annotations
 import signal
 import threading
 import weakref
+from itertools import islice
 from sys import getrefcount
 from typing import Any
 
 from burn_backend import Backend, Memo
-from burn_fusion.plan import Plan, can_fail, decode
+from burn_fusion.plan import Plan, bind_kernels, can_fail, decode
 from burn_fusion.segment import Holder, Local, Poison, Segment, Value, axis_classes, live_slots
 from burn_ir import CATALOG
 from burn_std import BurnError, ExecutionError
@@ -119,11 +120,16 @@ class Recorder:
                 self._run(seg)
 
     def _run(self, seg: Segment) -> None:
-        vals, ext = seg.vals, seg.ext
-        live = live_slots(vals)
+        # The owner of a segment that another thread sealed may still append to it, an operation
+        # that it will record again elsewhere. Its externals come before it, so the count of the
+        # values is read first and what comes later is left out.
+        vals = seg.vals
+        count = len(vals)
+        ext = seg.ext[:]
+        live = live_slots(vals, count)
         donate = self._donated(ext) if ext else frozenset()
         try:
-            plan = self._plan(seg, live, donate)
+            plan = self._plan(vals, count, ext, live, donate)
             payloads = [v.buf for v in ext]
             runner = self.inner.runner
             if runner is None:
@@ -132,7 +138,7 @@ class Recorder:
                 out = runner.run(plan.run, payloads, seg.rt)
             plan.runs += 1
         except Exception as cause:  # noqa: BLE001 - made typed and raised there
-            self._failed(seg, live, donate, cause)
+            self._failed(seg, vals[:count], ext, live, donate, cause)
         else:
             for slot, buf in zip(plan.live, out, strict=True):
                 v = vals[slot]
@@ -148,19 +154,26 @@ class Recorder:
 
     def _donated(self, ext: list[Value]) -> frozenset[int]:
         """Return the externals that nobody else can see, neither value nor memory."""
-        # references: the list, the argument of getrefcount
+        # references: the segment's list, this copy of it, the argument of getrefcount
         return frozenset(
             [
                 -1 - k
                 for k in range(len(ext))
-                if getrefcount(ext[k]) == 2 and self.inner.owned(ext[k])
+                if getrefcount(ext[k]) == 3 and self.inner.owned(ext[k])
             ]
         )
 
-    def _plan(self, seg: Segment, live: tuple[int, ...], donate: frozenset[int]) -> Plan:
+    def _plan(
+        self,
+        vals: list[Value],
+        count: int,
+        ext: list[Value],
+        live: tuple[int, ...],
+        donate: frozenset[int],
+    ) -> Plan:
         classes = self.classes
-        codes = tuple([v.op for v in seg.vals])
-        program = (codes, tuple([(v.dtype, classes[v.shape]) for v in seg.ext]))
+        codes = tuple([v.op for v in islice(vals, count)])
+        program = (codes, tuple([(v.dtype, classes[v.shape]) for v in ext]))
         key = (program, live, donate)
         plan = self.plans.get(key)
         if plan is not None:
@@ -173,7 +186,7 @@ class Recorder:
             if wanted <= set(plan.live) and plan.donate <= donate:
                 break
         else:
-            plan = Plan(seg.vals, seg.ext, live, donate, self.inner)
+            plan = Plan(vals[:count], ext, live, donate, self.inner)
             self.plans_made += 1
             known.append(plan)
         if len(self.plans) >= 4096:
@@ -183,20 +196,25 @@ class Recorder:
         return plan
 
     def _failed(
-        self, seg: Segment, live: tuple[int, ...], donate: frozenset[int], cause: Exception
+        self,
+        seg: Segment,
+        vals: list[Value],
+        ext: list[Value],
+        live: tuple[int, ...],
+        donate: frozenset[int],
+        cause: Exception,
     ) -> None:
         """Run again one by one, and raise the error.
 
         What does not depend on the failed operation gets its value, the rest is poisoned, and
         rebound objects get their old value back.
         """
-        vals = seg.vals
-        bufs: dict[int, Any] = {-1 - k: v.buf for k, v in enumerate(seg.ext)}
+        bufs: dict[int, Any] = {-1 - k: v.buf for k, v in enumerate(ext)}
         error: BurnError | None = None
         runner = self.inner.runner
         safe = not donate or any(can_fail(s.entry) for s in decode([v.op for v in vals]))
         if safe:
-            error = self._interpret(seg, bufs, runner)
+            error = self._interpret(seg, vals, ext, bufs, runner)
         if error is None:
             error = _typed("flush", cause)
         poison = Poison(error)
@@ -209,12 +227,16 @@ class Recorder:
                 obj.v = old
         raise error
 
-    def _interpret(self, seg: Segment, bufs: dict[int, Any], runner: Any) -> BurnError | None:
+    def _interpret(
+        self,
+        seg: Segment,
+        vals: list[Value],
+        ext: list[Value],
+        bufs: dict[int, Any],
+        runner: Any,
+    ) -> BurnError | None:
         """Execute the program one operation at a time; return the first error."""
-        from burn_fusion.plan import bind_kernels
-
-        steps = decode([v.op for v in seg.vals])
-        vals, ext = seg.vals, seg.ext
+        steps = decode([v.op for v in vals])
         first: BurnError | None = None
         for step in steps:
             outs = range(step.slot, step.slot + step.outputs)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from itertools import islice
 from sys import getrefcount
 from typing import Any
 
@@ -103,12 +104,13 @@ def _calibrate() -> int | None:
 BASE = _calibrate()
 
 
-def live_slots(vals: list[Value]) -> tuple[int, ...]:
-    """Return the slots of the values that something outside their list still holds."""
+def live_slots(vals: list[Value], count: int) -> tuple[int, ...]:
+    """Return the slots below `count` whose values something outside their list still holds."""
     if BASE is None:
-        return tuple(range(len(vals)))
+        return tuple(range(count))
     base = BASE
-    return tuple([i for i, c in enumerate(map(getrefcount, vals)) if c > base])
+    counts = islice(map(getrefcount, vals), count)
+    return tuple([i for i, c in enumerate(counts) if c > base])
 
 
 def axis_classes(shape: tuple[int, ...]) -> tuple[int, ...]:
