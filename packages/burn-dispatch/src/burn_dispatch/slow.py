@@ -13,7 +13,15 @@ from typing import TYPE_CHECKING, Any
 
 from burn_backend import TENSOR_CLASS, TensorBase
 from burn_ir import Entry, Spec, check_dtype
-from burn_std import BurnError, DeviceError, DType, DTypeError, ExecutionError, promote_dtypes
+from burn_std import (
+    ArgumentError,
+    BurnError,
+    DeviceError,
+    DType,
+    DTypeError,
+    ExecutionError,
+    promote_dtypes,
+)
 from burn_std.dtypes import bool_, int64
 
 if TYPE_CHECKING:
@@ -218,13 +226,57 @@ def _refusal(
     )
 
 
+def _wrong_attribute(entry: Entry, attrs: tuple[Any, ...]) -> BaseException | None:
+    """Return the error of an attribute that is no number, integer or tuple of integers, if any."""
+    for a, value in zip(entry.attrs, attrs, strict=True):
+        parts = value if a.kind == "extent" and isinstance(value, (tuple, list)) else (value,)
+        for part in parts:
+            if part is None or (isinstance(part, (str, bool, DType)) and a.kind == "static"):
+                continue
+            integer = a.kind == "extent"
+            if isinstance(part, (tuple, list)) and all(hasattr(p, "__index__") for p in part):
+                continue
+            known = hasattr(part, "__index__") if integer else plain_scalar(part) is not None
+            if known and isinstance(part, int) and not -(2**63) <= part < 2**63:
+                return ArgumentError(entry.name, f"{a.name} must fit 64 bits", got=part)
+            if not known or isinstance(part, TensorBase) or (integer and isinstance(part, bool)):
+                words = "an integer" if integer else "a number"
+                return DTypeError(entry.name, f"{a.name} must be {words}", got=_named(part))
+    return None
+
+
+def _named(value: Any) -> str:
+    return repr(value) if isinstance(value, (bool, int, float, str)) else type(value).__name__
+
+
+def _failure(entry: Entry, cause: Exception) -> BaseException:
+    """Return the error of a kernel that failed although nothing is wrong with the arguments."""
+    text = f"{type(cause).__name__}: {cause}"
+    # numpy's words for extents whose product leaves the address space.
+    large = isinstance(cause, (MemoryError, OverflowError)) or (
+        isinstance(cause, ValueError) and ("too big" in text or "Maximum allowed" in text)
+    )
+    error: BurnError
+    if large:
+        error = ExecutionError(
+            entry.name, "the result does not fit in memory, or a number in 64 bits", got=text,
+            remedy="Use smaller extents.",
+        )  # fmt: skip
+    else:
+        error = ExecutionError(entry.name, "the kernel failed", got=text)
+    error.__cause__ = cause
+    return error
+
+
 def explainer(owner: Context, entry: Entry) -> Callable[..., BaseException]:
     """Return the function that turns what a kernel raised into a typed error."""
     count = len(entry.inputs)
 
     def explain(cause: Exception, *args: Any) -> BaseException:
         if isinstance(cause, BurnError):
-            return cause.with_traceback(None)
+            # A tensor for a number makes the kernel call an operation, which fails in its turn.
+            wrong = isinstance(cause, ExecutionError) and _wrong_attribute(entry, args[count:])
+            return wrong or cause.with_traceback(None)
         shaped = [a for a, d in zip(args[count:], entry.attrs, strict=True) if d.kind != "scalar"]
         inputs = [_spec(x) for x in args[:count]]
         lead = next((x for x in inputs if isinstance(x, Spec)), None)
@@ -241,10 +293,6 @@ def explainer(owner: Context, entry: Entry) -> Callable[..., BaseException]:
             return error.with_traceback(None)
         except Exception as error:  # noqa: BLE001 - reported as the cause
             cause = error
-        error = ExecutionError(
-            entry.name, "the kernel failed", got=f"{type(cause).__name__}: {cause}"
-        )
-        error.__cause__ = cause
-        return error
+        return _wrong_attribute(entry, args[count:]) or _failure(entry, cause)
 
     return explain

@@ -24,6 +24,7 @@ from burn_tensor.creation import (
 )
 from burn_tensor.einsum import einsum
 from burn_tensor.free import *  # noqa: F403 - its __all__ is added below
+from burn_tensor.guard import guard_names
 from burn_tensor.joins import (
     atleast_1d,
     atleast_2d,
@@ -144,3 +145,7 @@ __all__ = [
 ]
 __all__ += free.__all__
 __all__.sort()
+
+# What calls functions of the user must not hide the user's frames.
+_BARE = {"backward", "checkpoint", "grad", "value_and_grad"}
+guard_names(globals(), set(__all__) - _BARE)

@@ -9,7 +9,9 @@ from __future__ import annotations
 _VIEW = "Layouts are not part of a tensor's value: views, copies and strides give the same results."
 _DEVICE = "Look at x.device."
 _STORAGE = "Storage is private to a backend: use x.numpy() or DLPack."
-_COMPLEX = "There is no complex dtype: keep real and imaginary parts as two tensors, as burn.fft does."
+_COMPLEX = (
+    "There is no complex dtype: keep real and imaginary parts as two tensors, as burn.fft does."
+)
 _SPARSE = "There are no sparse tensors: keep indices and values, and use index_add or scatter."
 _QUANT = "A quantised tensor's scheme is its dtype, and x.dequantize() gives its values."
 _HOOK = "Gradients are a value: read and change it between backward and opt.step."
@@ -34,7 +36,8 @@ _GROUPS: dict[str, str] = {
     "register_hook register_post_accumulate_grad_hook retain_grad retains_grad": _HOOK,
     "cholesky cholesky_inverse cholesky_solve": _CHOLESKY,
     "is_nested to_padded_tensor": "There are no nested tensors: pad, and pass a mask.",
-    "resize resize_as resize_ resize_as_": "Use x.reshape(shape), or burn.functional.pad to change the number of elements.",
+    "resize resize_as resize_ resize_as_": "Use x.reshape(shape), or "
+    "burn.functional.pad to change the number of elements.",
 }  # fmt: skip
 
 OTHERWISE: dict[str, str] = {

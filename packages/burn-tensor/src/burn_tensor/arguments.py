@@ -38,7 +38,7 @@ def as_ints(op: str, name: str, value: Any) -> Shape:
     """Return an int or a sequence of ints as a tuple."""
     if isinstance(value, (tuple, list)):
         return tuple([as_int(op, name, v) for v in value])
-    if isinstance(value, TensorBase) and len(value.shape) == 1:
+    if isinstance(value, TensorBase) and len(value.shape) == 1 and value.dtype.is_int:
         return tuple(value.b.to_numpy(value).tolist())
     return (as_int(op, name, value),)
 
@@ -54,7 +54,7 @@ def _dim(key: tuple[Any, int]) -> int:
 
 def _dims(key: tuple[Any, int]) -> Shape | None:
     dims, rank = key
-    if dims is None or dims == () or not rank:
+    if dims is None or (dims.__class__ is tuple and not dims) or not rank:
         for d in () if dims is None else as_ints("dim", "dim", dims):
             _dim((d, rank))
         return None
@@ -166,6 +166,8 @@ def _permuted(key: tuple[int, tuple[Any, ...]]) -> Shape:
 
 
 _PERMUTED = Memo(_permuted)
+
+
 # Rank to the dims in reverse order.
 def _swapped(key: tuple[int, int, int]) -> Shape:
     rank, dim0, dim1 = key

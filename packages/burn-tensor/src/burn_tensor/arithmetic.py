@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from burn_backend import TensorBase
 from burn_std import ArgumentError, DTypeError
 from burn_tensor.arguments import Number
+from burn_tensor.guard import guard_methods
 from burn_tensor.methods import Methods
 
 if TYPE_CHECKING:
@@ -39,6 +40,7 @@ def number_like(x: TensorBase, number: Any) -> Any:
     return number if payload is None else x.b.make(payload)
 
 
+@guard_methods()
 class ArithmeticMethods(Methods):
     """Sums, products, powers, remainders, and what joins two tensors elementwise."""
 

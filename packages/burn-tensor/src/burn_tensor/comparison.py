@@ -8,12 +8,14 @@ from burn_backend import TensorBase
 from burn_std import DTypeError
 from burn_tensor.arguments import Number
 from burn_tensor.arithmetic import unknown_operand
+from burn_tensor.guard import guard_methods
 from burn_tensor.methods import Methods
 
 if TYPE_CHECKING:
     from burn_tensor.tensor import Tensor
 
 
+@guard_methods()
 class ComparisonMethods(Methods):
     """Maps to bool, and bit operations of integers and bools; none of them has a gradient."""
 
@@ -326,6 +328,6 @@ class ComparisonMethods(Methods):
             >>> burn.tensor([1, 2]).equal(burn.tensor([1, 2]))
             True
         """
-        if not isinstance(other, TensorBase) or self.shape != other.shape:
+        if not isinstance(other, TensorBase) or self.v.shape != other.shape:
             return False
         return bool(self.b.all(self.b.eq(self, other), None, False))

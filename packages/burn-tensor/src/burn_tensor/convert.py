@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING, Any
 from burn_backend import TensorBase
 from burn_dispatch import Device, device as named_device, to_device as moved
 from burn_std import ArgumentError, DType, DTypeError, dtypes as dt
+from burn_tensor.guard import guard_methods
 from burn_tensor.methods import Methods, as_tensor
 
 if TYPE_CHECKING:
     from burn_tensor.tensor import Tensor
 
 
+@guard_methods()
 class ConvertMethods(Methods):
     """Changing dtype or device. A class of its own, because it has methods named like types."""
 

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from burn_backend import Memo, TensorBase
 from burn_std import ArgumentError, ShapeError
+from burn_tensor.arguments import need_tensor
 from burn_tensor.functional.values import meeting
 from burn_tensor.tensor import Tensor
 
@@ -62,6 +63,8 @@ def einsum(equation: Any, *operands: Any) -> Tensor:
         equation, operands = _from_sublists((equation, *operands))
     if not operands:
         raise ArgumentError("einsum", "needs at least one operand", got=repr(equation))
+    for operand in operands:
+        need_tensor("einsum", "an operand", operand)
     b = meeting("einsum", *operands)
     values = list(operands)
     for name, slots, attributes in _PLANS[equation, tuple([x.shape for x in operands])]:

@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING
 from burn_std import ArgumentError, DType
 from burn_std.dtypes import int64
 from burn_tensor.arguments import as_int, one_dim
+from burn_tensor.guard import guard_methods
 from burn_tensor.methods import Methods, as_tensor
 
 if TYPE_CHECKING:
     from burn_tensor.tensor import Tensor
 
 
+@guard_methods()
 class ElementwiseMethods(Methods):
     """One value in, one value out, the shape stays."""
 

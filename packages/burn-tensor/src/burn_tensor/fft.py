@@ -7,9 +7,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from burn_dispatch import Device
-from burn_std import ArgumentError, DType, ShapeError
-from burn_tensor.arguments import one_dim, some_dims
+from burn_std import ArgumentError, DType, DTypeError, ShapeError
+from burn_tensor.arguments import need_tensor, one_dim, some_dims
 from burn_tensor.functional.values import in_dtype
+from burn_tensor.guard import guard_names
 from burn_tensor.methods import as_tensor
 from burn_tensor.tensor import Tensor
 
@@ -114,7 +115,13 @@ def irfft(
     if isinstance(input, Tensor):
         real = input
     elif imag is None:
-        real, imag = input
+        pair: Any = input
+        if not isinstance(pair, (tuple, list)) or len(pair) != 2:
+            raise DTypeError(
+                "irfft", "needs a tensor, or real and imaginary parts", got=type(input).__name__
+            )
+        real, imag = pair
+        need_tensor("irfft", "the real part", real)
     else:
         raise ArgumentError("irfft", "imaginary parts are given once", got="a pair and imag")
     dim = _dim("irfft", real, dim)
@@ -247,3 +254,6 @@ def ifftshift(input: Tensor, dim: int | tuple[int, ...] | None = None) -> Tensor
         [0, 1, -2, -1]
     """
     return _shifted("ifftshift", input, dim, -1)
+
+
+guard_names(globals(), __all__)

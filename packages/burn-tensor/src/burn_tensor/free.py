@@ -6,11 +6,9 @@ Joins and other functions of several tensors stand in `burn_tensor.joins`.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import wraps
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
-from burn_backend import TensorBase
-from burn_std import DTypeError
+from burn_tensor.guard import guarded
 from burn_tensor.tensor import Tensor
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -18,18 +16,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 def free(method: F) -> F:
     """Return a method as a function whose first argument is called `input`."""
-    name = method.__name__
-
-    @wraps(method)
-    def function(input: Any, *args: Any, **kwargs: Any) -> Any:
-        if not isinstance(input, TensorBase):
-            raise DTypeError(
-                name, "the first argument must be a tensor", got=type(input).__name__,
-                remedy="Make one with burn.tensor(...).",
-            )  # fmt: skip
-        return method(input, *args, **kwargs)
-
-    return cast("F", function)
+    return guarded(method, module="burn_tensor", first="input")
 
 
 abs = free(Tensor.abs)

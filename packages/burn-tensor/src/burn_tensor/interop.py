@@ -11,12 +11,14 @@ import numpy as np
 from burn_backend import TensorBase
 from burn_dispatch import device as named_device
 from burn_std import ArgumentError, DTypeError, dtypes as dt
+from burn_tensor.guard import guard_methods
 from burn_tensor.methods import Methods, as_tensor
 
 if TYPE_CHECKING:
     from burn_tensor.tensor import Tensor
 
 
+@guard_methods()
 class InteropMethods(Methods):
     """Reading values on the host."""
 

@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING, Any
 from burn_dispatch import Device
 from burn_std import DType
 from burn_tensor.arguments import Number, flat
+from burn_tensor.guard import guard_methods
 from burn_tensor.methods import Methods
 
 if TYPE_CHECKING:
     from burn_tensor.tensor import Tensor
 
 
+@guard_methods()
 class LikenessMethods(Methods):
     """Creation with dtype and device taken from x unless given."""
 

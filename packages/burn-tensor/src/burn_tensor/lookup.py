@@ -11,6 +11,7 @@ from burn_ir import broadcast_shapes
 from burn_std import ArgumentError, DTypeError, ShapeError
 from burn_std.dtypes import bool_, float64
 from burn_tensor.arguments import Number, need_tensor, one_dim
+from burn_tensor.guard import guard_methods
 from burn_tensor.indexing import put, spread_masks
 from burn_tensor.methods import Methods, as_tensor
 
@@ -30,6 +31,7 @@ _MODES = {
 }
 
 
+@guard_methods()
 class LookupMethods(Methods):
     """Reading and replacing elements at positions given by tensors.
 

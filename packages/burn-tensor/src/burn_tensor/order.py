@@ -9,6 +9,7 @@ from burn_backend import TensorBase
 from burn_std import ArgumentError, DTypeError, ShapeError
 from burn_std.dtypes import int64
 from burn_tensor.arguments import Number, as_int, one_dim
+from burn_tensor.guard import guard_methods
 from burn_tensor.methods import Methods, as_tensor
 from burn_tensor.named import ValuesIndices
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from burn_tensor.tensor import Tensor
 
 
+@guard_methods()
 class OrderMethods(Methods):
     """NaN is the largest value; sorts are stable, so equal values keep their order."""
 

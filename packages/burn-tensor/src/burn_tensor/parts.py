@@ -10,6 +10,7 @@ import numpy as np
 from burn_backend import TensorBase
 from burn_std import ArgumentError, IndexRangeError, ShapeError
 from burn_tensor.arguments import Ints, as_int, as_ints, flat, one_dim
+from burn_tensor.guard import guard_methods
 from burn_tensor.methods import Methods, as_tensor
 
 if TYPE_CHECKING:
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from burn_tensor.tensor import Tensor
 
 
+@guard_methods()
 class PartMethods(Methods):
     """Some of the elements, or all of them several times."""
 

@@ -8,6 +8,7 @@ from burn_std import DTypeError, ShapeError
 from burn_std.dtypes import bool_
 from burn_tensor.arguments import Number, need_rank, need_tensor, one_dim
 from burn_tensor.arithmetic import unknown_operand
+from burn_tensor.guard import guard_methods
 from burn_tensor.methods import Methods, as_tensor
 
 if TYPE_CHECKING:
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from burn_tensor.tensor import Tensor
 
 
+@guard_methods()
 class ProductMethods(Methods):
     """Contractions; f16 and bf16 accumulate in f32, integers wrap."""
 

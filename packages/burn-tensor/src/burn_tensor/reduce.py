@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, overload
 from burn_backend import TensorBase
 from burn_std import ArgumentError, DType
 from burn_tensor.arguments import Ints, Number, one_dim, some_dims
+from burn_tensor.guard import guard_methods
 from burn_tensor.methods import Methods, as_tensor
 from burn_tensor.named import MinMax, StdMean, ValuesIndices, VarMean
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 Dim = Ints | None
 
 
+@guard_methods()
 class ReduceMethods(Methods):
     """Sums, means, extremes, moments, norms and cumulative forms."""
 

@@ -22,12 +22,14 @@ from burn_tensor.arguments import (
     permuted,
     reshaped,
 )
+from burn_tensor.guard import guard_methods
 from burn_tensor.methods import Methods
 
 if TYPE_CHECKING:
     from burn_tensor.tensor import Tensor
 
 
+@guard_methods()
 class ShapeMethods(Methods):
     """The same elements under other indices."""
 
@@ -407,7 +409,7 @@ class ShapeMethods(Methods):
         """
         shape = self.v.shape
         by = as_ints("roll", "shifts", shifts)
-        if dims is None or dims == ():
+        if dims is None or (isinstance(dims, tuple) and not dims):
             if len(by) != 1:
                 raise ArgumentError(
                     "roll", "one shift per dim", got=f"shifts {shifts}, dims {dims}"

@@ -37,7 +37,7 @@ op("var", "x", "dims keepdim correction", r.reduction("var", "float"), "reduce",
    derived="reduce")
 op("logsumexp", "x", "dims keepdim", r.reduction("logsumexp", "float"), "reduce",
    "log(sum(exp(x))), stable", accepts="float", lift=True, autocast="f32", derived="reduce")
-op("vector_norm", "x", "dims keepdim ord", r.reduction("vector_norm", "float"), "reduce",
+op("vector_norm", "x", "dims keepdim ord", r.vector_norm, "reduce",
    "(sum |x|^ord)^(1/ord); ord inf, -inf and 0 as numpy", accepts="float",
    autocast="f32", derived="reduce")
 op("count_nonzero", "x", "dims keepdim", r.reduction("count_nonzero", "any", "int64"), "reduce",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from math import prod
+from math import inf, prod
 from typing import Any
 
 from burn_ir.entry import Spec
@@ -174,6 +174,15 @@ def reduction(
         return Spec(shape, dtype)
 
     return rule
+
+
+_norm = reduction("vector_norm", "float")
+_extreme = reduction("vector_norm", "float", nonempty=True)
+
+
+def vector_norm(x: Spec, dims: Shape | None, keepdim: bool, ord: float) -> Spec:
+    """Rule of a norm; that of an infinite order is an extreme, which nothing does not have."""
+    return (_extreme if ord in (inf, -inf) else _norm)(x, dims, keepdim)
 
 
 def dim_pair(name: str, accepts: str) -> Callable[..., tuple[Spec, Spec]]:

@@ -184,6 +184,8 @@ def bincount(x: Spec, weights: Spec | None, length: int) -> Spec:
 
     if x.rank != 1:
         raise ShapeError("bincount", "needs one dim", got=x)
+    if weights is not None and weights.shape != x.shape:
+        raise ShapeError("bincount", "one weight per value", got=f"{x} and {weights}")
     if weights is None:
         return Spec((length,), int64)
     return Spec((length,), weights.dtype if weights.dtype.name == "float32" else float64)

@@ -141,6 +141,7 @@ from burn_tensor.functional.vision import (
     pixel_unshuffle,
     unfold,
 )
+from burn_tensor.guard import guard_names
 
 __all__ = [
     "adaptive_avg_pool1d",
@@ -251,3 +252,5 @@ __all__ = [
     "upsample_bilinear",
     "upsample_nearest",
 ]
+
+guard_names(globals(), __all__)

@@ -243,7 +243,7 @@ def softplus(input: Tensor, beta: float = 1.0, threshold: float = 20.0) -> Tenso
         >>> burn.functional.softplus(burn.tensor([30.0])).tolist()
         [30.0]
     """
-    return input.b.softplus(input, beta, threshold)
+    return input.b.softplus(input, float(beta), float(threshold))
 
 
 def logsigmoid(input: Tensor) -> Tensor:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from burn_std import ArgumentError
+from burn_std import ArgumentError, ShapeError
 from burn_tensor.functional.extents import Ints
 from burn_tensor.tensor import Tensor
 
@@ -15,6 +15,8 @@ Sizes = int | None | Sequence[int | None]
 
 def _sizes(op: str, value: Sizes, shape: Ints, n: int) -> Ints:
     """Return an adaptive output size; None keeps the input's extent."""
+    if len(shape) not in (n + 1, n + 2):
+        raise ShapeError(op, f"needs {n + 1} or {n + 2} dims", got=list(shape))
     if isinstance(value, int):
         return (value,) * n
     sizes = tuple(value) if isinstance(value, Sequence) else (value,)

@@ -72,6 +72,7 @@ def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None
     if (
         len(want) != 3
         or not input1.shape
+        or not input2.shape
         or input2.shape[:-1] != lead
         or (input1.shape[-1], input2.shape[-1]) != want[1:]
     ):

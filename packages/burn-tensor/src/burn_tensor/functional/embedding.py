@@ -48,6 +48,8 @@ def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
 def _row(padding_idx: int | None, weight: Tensor, op: str) -> int | None:
     if padding_idx is None:
         return None
+    if not weight.shape:
+        raise ShapeError(op, "weight is a table [rows, D]", got="rank 0")
     rows = weight.shape[0]
     if not -rows <= padding_idx < rows:
         raise ArgumentError(op, f"padding_idx must be in [{-rows}, {rows - 1}]", got=padding_idx)
@@ -117,7 +119,7 @@ def embedding(
     if padding_idx is not None:
         padding_idx = _row(padding_idx, weight, "embedding")
     if max_norm is not None:
-        weight = _renormalised(input, weight, max_norm, norm_type)
+        weight = _renormalised(input, weight, float(max_norm), float(norm_type))
     out = weight.b.embedding(weight, input, padding_idx)
     return _by_frequency(out, input, weight) if scale_grad_by_freq else out
 

@@ -7,7 +7,7 @@ from math import prod
 
 from burn_std import ArgumentError, DType, ShapeError
 from burn_std.dtypes import bfloat16, float16, float32, float64
-from burn_tensor.arguments import some_dims
+from burn_tensor.arguments import as_int, some_dims
 from burn_tensor.functional.extents import Extent, Ints
 from burn_tensor.functional.values import constant, in_dtype, is_buffer, rebind
 from burn_tensor.tensor import Tensor
@@ -330,6 +330,7 @@ def local_response_norm(
     shape = input.shape
     if len(shape) < 3:
         raise ShapeError("local_response_norm", "needs [B, C, *L]", got=f"input {list(shape)}")
+    size = as_int("local_response_norm", "size", size)
     if size < 1:
         raise ArgumentError("local_response_norm", "size must be positive", got=size)
     if 0 in shape:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import floor
+from math import floor, isfinite
 
 from burn_std import ArgumentError, ShapeError, UnsupportedOpError
 from burn_tensor.functional.extents import Ints
@@ -35,6 +35,8 @@ def _size(
         return tuple(int(s) for s in sizes), None
     given = scale if isinstance(scale, Sequence) else (scale,) * n
     factors = tuple([float(f) for f in given if f is not None])
+    if not all(isfinite(f) and f > 0 for f in factors):
+        raise ArgumentError("interpolate", "scale_factor is positive and finite", got=scale)
     if len(factors) != n:
         raise ArgumentError("interpolate", f"scale_factor is a number or {n} of them", got=scale)
     return tuple([floor(e * f) for e, f in zip(shape[2:], factors, strict=True)]), factors

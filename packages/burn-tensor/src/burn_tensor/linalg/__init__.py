@@ -1,5 +1,6 @@
 """Linear algebra: `burn.linalg`, with PyTorch's names and arguments."""
 
+from burn_tensor.guard import guard_names
 from burn_tensor.linalg.factor import (
     LU,
     QR,
@@ -61,3 +62,5 @@ __all__ = [
     "vecdot",
     "vector_norm",
 ]
+
+guard_names(globals(), __all__)
