@@ -114,43 +114,64 @@ class Recorder:
         with seg.lock:
             if seg.done:
                 return
-            seg.done = True
-            self.flushes += 1
-            with _Shield():
+            try:
                 self._run(seg)
+            except KeyboardInterrupt:
+                # A sealed segment is finished first; `_run` goes on where it was.
+                with _Shield():
+                    self._run(seg)
+                raise
 
     def _run(self, seg: Segment) -> None:
+        if seg.outcome is None:
+            try:
+                self._execute(seg)
+            except Exception as cause:  # noqa: BLE001 - made typed and raised there
+                try:
+                    self._failed(seg, cause)
+                finally:
+                    self._close(seg)
+        assert seg.outcome is not None  # noqa: S101 - a failure was raised above
+        vals = seg.vals
+        for slot, buf in zip(*seg.outcome, strict=True):
+            v = vals[slot]
+            v.buf = buf
+            v.seg = None
+        self._close(seg)
+
+    def _close(self, seg: Segment) -> None:
+        seg.done = True
+        self.flushes += 1
+        seg.vals = []
+        seg.ext = []
+        seg.ext_slots = {}
+        seg.rt = {}
+        seg.rebinds = []
+        seg.outcome = None
+
+    def _execute(self, seg: Segment) -> None:
+        """Run the segment's plan and note what it returned."""
         # The owner of a segment that another thread sealed may still append to it, an operation
         # that it will record again elsewhere. Its externals come before it, so the count of the
         # values is read first and what comes later is left out.
         vals = seg.vals
-        count = len(vals)
+        count = seg.count = len(vals)
         ext = seg.ext[:]
         live = live_slots(vals, count)
         donate = self._donated(ext) if ext else frozenset()
-        try:
-            plan = self._plan(vals, count, ext, live, donate)
-            payloads = [v.buf for v in ext]
-            runner = self.inner.runner
-            if runner is None:
-                out = plan.run(payloads, seg.rt)
-            else:
-                out = runner.run(plan.run, payloads, seg.rt)
-            plan.runs += 1
-        except Exception as cause:  # noqa: BLE001 - made typed and raised there
-            self._failed(seg, vals[:count], ext, live, donate, cause)
+        plan = self._plan(vals, count, ext, live, donate)
+        payloads = [v.buf for v in ext]
+        runner = self.inner.runner
+        run = plan.run if runner is None else runner.run
+        args = (payloads, seg.rt) if runner is None else (plan.run, payloads, seg.rt)
+        if plan.donate:
+            # Overwritten inputs cannot be run again, so an interrupt waits.
+            seg.donated = True
+            with _Shield():
+                seg.outcome = (plan.live, run(*args))
         else:
-            for slot, buf in zip(plan.live, out, strict=True):
-                v = vals[slot]
-                v.buf = buf
-                v.op = v.seg = None
-        finally:
-            del vals, ext
-            seg.vals = []
-            seg.ext = []
-            seg.ext_slots = {}
-            seg.rt = {}
-            seg.rebinds = []
+            seg.outcome = (plan.live, run(*args))
+        plan.runs += 1
 
     def _donated(self, ext: list[Value]) -> frozenset[int]:
         """Return the externals that nobody else can see, neither value nor memory."""
@@ -195,33 +216,23 @@ class Recorder:
         self.plans[key] = plan
         return plan
 
-    def _failed(
-        self,
-        seg: Segment,
-        vals: list[Value],
-        ext: list[Value],
-        live: tuple[int, ...],
-        donate: frozenset[int],
-        cause: Exception,
-    ) -> None:
+    def _failed(self, seg: Segment, cause: Exception) -> None:
         """Run again one by one, and raise the error.
 
         What does not depend on the failed operation gets its value, the rest is poisoned, and
         rebound objects get their old value back.
         """
+        vals, ext = seg.vals[: seg.count], seg.ext[:]
         bufs: dict[int, Any] = {-1 - k: v.buf for k, v in enumerate(ext)}
         error: BurnError | None = None
-        runner = self.inner.runner
-        safe = not donate or any(can_fail(s.entry) for s in decode([v.op for v in vals]))
-        if safe:
-            error = self._interpret(seg, vals, ext, bufs, runner)
+        if not seg.donated:
+            error = self._interpret(seg, vals, ext, bufs)
         if error is None:
             error = _typed("flush", cause)
         poison = Poison(error)
-        for slot in live:
-            v = vals[slot]
+        for slot, v in enumerate(vals):
             v.buf = bufs.get(slot, poison)
-            v.op = v.seg = None
+            v.seg = None
         for obj, old in reversed(seg.rebinds):
             if obj.v.__class__ is Value and obj.v.seg is None and obj.v.buf.__class__ is Poison:
                 obj.v = old
@@ -233,9 +244,9 @@ class Recorder:
         vals: list[Value],
         ext: list[Value],
         bufs: dict[int, Any],
-        runner: Any,
     ) -> BurnError | None:
         """Execute the program one operation at a time; return the first error."""
+        runner = self.inner.runner
         steps = decode([v.op for v in vals])
         first: BurnError | None = None
         for step in steps:

@@ -58,9 +58,24 @@ class Segment:
         rebinds: (object, old payload) noted before an object was given a recorded value.
         lock: held while it runs; a second reader waits here.
         done: it ran, well or badly.
+        count: how many values took part in the run.
+        donated: externals were overwritten, so it cannot run again.
+        outcome: (slots, payloads) of a run whose results are not handed out yet.
     """
 
-    __slots__ = ("__weakref__", "done", "ext", "ext_slots", "lock", "rebinds", "rt", "vals")
+    __slots__ = (
+        "__weakref__",
+        "count",
+        "donated",
+        "done",
+        "ext",
+        "ext_slots",
+        "lock",
+        "outcome",
+        "rebinds",
+        "rt",
+        "vals",
+    )  # fmt: skip
 
     def __init__(self) -> None:
         self.vals: list[Value] = []
@@ -70,6 +85,9 @@ class Segment:
         self.rebinds: list[tuple[Any, Any]] = []
         self.lock = threading.RLock()
         self.done = False
+        self.count = 0
+        self.donated = False
+        self.outcome: tuple[tuple[int, ...], tuple[Any, ...]] | None = None
 
 
 class Holder:
