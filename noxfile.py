@@ -159,16 +159,14 @@ def doctest(session: nox.Session) -> None:
     """Every example in docstrings and Markdown files, executed."""
     # What is a test already runs elsewhere.
     apart = ["--ignore-glob=*/tests/*", "--ignore-glob=*/conformance/test_*"]
-    pytest(session, "doctest-python", "packages", "--doctest-modules", "-n2", *apart)
-    pages = [str(path.relative_to(ROOT)) for path in markdown_files()]
-    pytest(session, "doctest-markdown", *pages)
-
-
-def markdown_files() -> list[Path]:
-    """The Markdown files whose examples are executed."""
-    return sorted(
-        [*ROOT.glob("*.md"), *ROOT.glob("packages/*/README.md"), *ROOT.glob("docs/**/*.md")]
-    )
+    # `docs/reference` repeats docstrings; it is made when the site is built.
+    pages = [
+        str(page.relative_to(ROOT)) for page in [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")]
+    ]
+    places = ["packages", *(page for page in pages if not page.startswith("docs/reference/"))]
+    # The blocks of one page share their names, so a file stays with one worker.
+    spread = ["-n2", "--dist=loadfile"]
+    pytest(session, "doctest", *places, "--doctest-modules", *apart, *spread)
 
 
 @nox.session

@@ -186,7 +186,7 @@ def section(name: str, body: list[str]) -> list[str]:
     """Return the lines of one section's body."""
     text = inspect.cleandoc("\n".join(["", *body])).splitlines()
     if name in CODE:
-        return ["```python", *text, "```"]
+        return ["```pycon", *text, "```"]
     if name not in ITEMS:
         return text
     out = []
