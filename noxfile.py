@@ -21,6 +21,11 @@ ROOT = Path(__file__).parent
 REPORTS = ROOT / ".nox" / "reports"
 PACKAGES = sorted(path.parent.name for path in ROOT.glob("packages/*/pyproject.toml"))
 BACKENDS = ["flex", "fusion-flex"]
+# The tests that cross packages; those of other sessions left out.
+CROSSING = [
+    *("tests", "packages/burn-testing/src/burn_testing/conformance"),
+    *(f"--ignore=tests/{name}" for name in ("repo", "plugins", "installs")),
+]
 # The peer that `bench` compares with. It is no dependency of anything here.
 TORCH = "torch==2.13.0"
 
@@ -149,9 +154,7 @@ def unit(session: nox.Session, package: str) -> None:
 @nox.parametrize("backend", BACKENDS, ids=BACKENDS)
 def tests(session: nox.Session, backend: str) -> None:
     """What crosses packages: operator cases, gradients, bugs, laws; on one backend."""
-    apart = [f"--ignore=tests/{name}" for name in ("repo", "plugins", "installs")]
-    places = ["tests", "packages/burn-testing/src/burn_testing/conformance"]
-    pytest(session, f"tests-{backend}", *places, *apart, "-n2", f"--burn-backend={backend}")
+    pytest(session, f"tests-{backend}", *CROSSING, "-n2", f"--burn-backend={backend}")
 
 
 @nox.session
@@ -215,7 +218,7 @@ def audit(session: nox.Session) -> None:
 def matrix(session: nox.Session) -> None:
     """Every test on every backend, nothing sampled."""
     for backend in BACKENDS:
-        pytest(session, f"matrix-{backend}", "tests", "-n2", f"--burn-backend={backend}")
+        pytest(session, f"matrix-{backend}", *CROSSING, "-n2", f"--burn-backend={backend}")
 
 
 @nox.session(venv_backend="virtualenv")
