@@ -368,29 +368,7 @@ class Module(metaclass=ModuleMeta):
             >>> model.valid()(x).tolist()
             [1.0, 1.0, 1.0]
         """
-        memo: dict[int, Any] = {}
-
-        def leaf(value: Any) -> Any:
-            if isinstance(value, Module):
-                return copied(value)
-            if grad or isinstance(value, Buffer):
-                return value
-            if isinstance(value, Parameter):
-                return value.twin()
-            if id(value) not in memo:
-                memo[id(value)] = value.b.resource.plain_context().make(value.v)
-            return memo[id(value)]
-
-        def copied(module: Module) -> Any:
-            made: Any = memo.get(id(module))
-            if made is None:
-                made = memo[id(module)] = object.__new__(type(module))
-                _copy_attributes(module, made, lambda value: rebuilt(value, leaf))
-                made.__dict__[VALID] = True
-                made.__dict__[SOURCE] = module.__dict__.get(SOURCE, module)
-            return made
-
-        out: Self = copied(self)
+        out: Self = _Inference(grad).copied(self)
         return out
 
     def train(self) -> Self:
@@ -552,6 +530,34 @@ class Module(metaclass=ModuleMeta):
         from burn_core.printing import tree_text
 
         return tree_text(self)
+
+
+class _Inference:
+    """Makes the modules of one `valid()` call; an object, since closures would be a cycle."""
+
+    def __init__(self, grad: bool) -> None:
+        self.grad = grad
+        self.memo: dict[int, Any] = {}
+
+    def leaf(self, value: Any) -> Any:
+        if isinstance(value, Module):
+            return self.copied(value)
+        if self.grad or isinstance(value, Buffer):
+            return value
+        if isinstance(value, Parameter):
+            return value.twin()
+        if id(value) not in self.memo:
+            self.memo[id(value)] = value.b.resource.plain_context().make(value.v)
+        return self.memo[id(value)]
+
+    def copied(self, module: Module) -> Any:
+        made: Any = self.memo.get(id(module))
+        if made is None:
+            made = self.memo[id(module)] = object.__new__(type(module))
+            _copy_attributes(module, made, lambda value: rebuilt(value, self.leaf))
+            made.__dict__[VALID] = True
+            made.__dict__[SOURCE] = module.__dict__.get(SOURCE, module)
+        return made
 
 
 def source_of(module: M) -> M:
