@@ -1,4 +1,4 @@
-"""What optimizers share: grouping of parameters, state, one recorded update, save and restore.
+"""What optimizers share: groups of parameters, state, one recorded update, save and restore.
 
 An optimizer is a value of its own: it holds settings and state, and is given model and gradients
 at each step. State is keyed by the identity of a parameter and saved under its path.
@@ -6,28 +6,66 @@ at each step. State is keyed by the identity of a parameter and saved under its 
 
 from __future__ import annotations
 
+import inspect
 from collections import deque
-from typing import Any
+from collections.abc import Iterator, Mapping
+from typing import Any, Self
 
-from burn_core import Module, Parameter
-from burn_dispatch import to_device
-from burn_std import ArgumentError, ShapeError, StoreError
+from burn_core import Module, Parameter, ParamGroup, Selector, group_of
+from burn_optim.gradients import Gradients
+from burn_optim.placing import moved, plain_context, snapshot
+from burn_std import ArgumentError, DType, DTypeError, ShapeError, StoreError
 from burn_std.dtypes import int64
 from burn_tensor import Tensor
 
 # C-level setter of the payload slot: a loop over it is one call that no signal can split.
-_set_payload = Tensor.v.__set__
+_set_payload: Any = Tensor.v.__set__  # type: ignore[misc]
+
+# One rate for all, or by name of group; "" is the rate of what no group takes.
+Rates = float | Mapping[str, float]
+
+
+class Group:
+    """Parameters with an optimizer of their own.
+
+    Attributes:
+        name: what rates by group are keyed on.
+        selector: which parameters.
+        optimizer: holds their settings and state.
+        own_rate: it has a rate of its own; else it follows the base.
+    """
+
+    __slots__ = ("name", "optimizer", "own_rate", "selector")
+
+    def __init__(
+        self, name: str, selector: ParamGroup, optimizer: Optimizer, own_rate: bool
+    ) -> None:
+        self.name = name
+        self.selector = selector
+        self.optimizer = optimizer
+        self.own_rate = own_rate
 
 
 class Optimizer:
-    """Base of optimizers.
+    """Base of optimizers; a subclass says which state a parameter has and writes `update`.
 
     Attributes:
         lr: learning rate; a schedule or the caller may change it at any time.
+        groups: parameters with other settings, in the order they were added.
         slots: names of the state tensors per parameter.
+        shared: counts that the parameters of a group have in common: dtype and first value.
     """
 
     slots: tuple[str, ...] = ()
+    shared: Mapping[str, tuple[DType, float]] = {"step": (int64, 0)}
+
+    _given: tuple[tuple[Any, ...], dict[str, Any]]
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Self:
+        """Remember the settings, which a group of parameters takes over in part."""
+        made = super().__new__(cls)
+        made._given = (args, kwargs)
+        return made
 
     def __init__(self, lr: float, **settings: float | bool) -> None:
         name = type(self).__name__
@@ -35,8 +73,12 @@ class Optimizer:
             if not isinstance(value, bool) and not value >= 0:
                 raise ArgumentError(name, f"{key} must not be negative", got=value)
         self.lr = lr
+        self.groups: list[Group] = []
         # Found by identity; weak keys would compare parameters by ==, which is elementwise.
         self._state: dict[Parameter, dict[str, Tensor]] = {}
+        self._owners: dict[Parameter, Group | None] = {}
+
+    # ---- what a subclass says -----------------------------------------------------------------
 
     def update(
         self,
@@ -44,94 +86,232 @@ class Optimizer:
         lr: float,
         params: list[Tensor],
         grads: list[Tensor],
-        state: list[list[Tensor]],
-        step: Tensor,
+        state: dict[str, list[Tensor]],
+        counts: dict[str, Tensor],
         skip: Tensor | None,
     ) -> list[Tensor]:
-        """Return new params, new state lists one after the other, and the new step."""
+        """Return new params, new states slot by slot, and new counts, from one operation.
+
+        Args:
+            ctx: the context to call the operation on.
+            lr: learning rate of these parameters.
+            params: values of one dtype on one resource.
+            grads: a gradient for each.
+            state: by slot, one tensor per parameter; empty for a slot that is not used.
+            counts: the shared tensors of rank 0.
+            skip: bool of rank 0, or None.
+        """
         raise NotImplementedError
+
+    def slot_shapes(self, p: Parameter) -> dict[str, tuple[int, ...]]:
+        """Return the shapes of the state tensors that a parameter needs, by slot."""
+        return dict.fromkeys(self.active_slots(), p.shape)
 
     def active_slots(self) -> tuple[str, ...]:
         """Return the names of the state tensors that the settings need."""
         return self.slots
 
+    def first_value(self, slot: str) -> float:
+        """Return what a state tensor is filled with at first."""
+        return 0.0
+
+    def check(self, path: str, p: Parameter) -> None:
+        """Raise for a parameter that this optimizer cannot update."""
+
+    # ---- groups -------------------------------------------------------------------------------
+
+    def add_group(
+        self,
+        selector: Selector | None,
+        optimizer: Optimizer | None = None,
+        /,
+        *,
+        name: str | None = None,
+        **settings: Any,
+    ) -> Self:
+        """Give some parameters settings, or a whole optimizer, of their own.
+
+        The last group that matches a parameter has it. A group without an `lr` follows the base
+        rate; one with its own keeps its ratio to the base when a step is given another rate.
+
+        Args:
+            selector: a path, paths, a compiled regular expression, a function of (path,
+                parameter) or a `ParamGroup`.
+            optimizer: updates them; one of this class with changed settings if None.
+            name: what rates by group are keyed on; `group0`, `group1`, ... if None.
+            **settings: what differs from this optimizer's own settings.
+
+        Returns:
+            This optimizer.
+
+        Raises:
+            ArgumentError: a setting is unknown or out of range, a name is taken, or the group's
+                optimizer has groups itself.
+
+        Example:
+            >>> import re
+            >>> opt = burn.optim.AdamW(lr=1e-3).add_group(re.compile("bias$"), weight_decay=0.0)
+            >>> opt.groups[0].optimizer.weight_decay
+            0.0
+        """
+        where = f"{type(self).__name__}.add_group"
+        own_rate = optimizer is not None or "lr" in settings
+        if optimizer is None:
+            optimizer = self._like(settings, where)
+        elif settings:
+            raise ArgumentError(where, "settings or an optimizer, not both", got=sorted(settings))
+        if optimizer.groups:
+            raise ArgumentError(where, "groups do not nest", got=f"{len(optimizer.groups)} groups")
+        name = name if name is not None else f"group{len(self.groups)}"
+        if not name or any(g.name == name for g in self.groups):
+            raise ArgumentError(where, "a group has a name of its own", got=repr(name))
+        self.groups.append(Group(name, group_of(selector), optimizer, own_rate))
+        self._owners.clear()
+        return self
+
+    def _like(self, settings: Mapping[str, Any], where: str) -> Optimizer:
+        signature = inspect.signature(type(self).__init__)
+        unknown = sorted(set(settings) - set(list(signature.parameters)[1:]))
+        if unknown:
+            raise ArgumentError(
+                where, "no such setting", got=unknown,
+                remedy=f"There are {', '.join(list(signature.parameters)[1:])}.",
+            )  # fmt: skip
+        args, kwargs = self._given
+        bound = signature.bind(None, *args, **kwargs).arguments
+        given = {k: v for k, v in bound.items() if k != "self"}
+        return type(self)(**{**given, **settings})
+
+    def _owned(self, model: Module) -> Iterator[tuple[Parameter, Group | None]]:
+        """Yield every parameter with the group that has it."""
+        if not self.groups:
+            for p in model.parameters():
+                yield p, None
+            return
+        for path, p in model.named_parameters():
+            if p not in self._owners:
+                found = [g for g in self.groups if g.selector.matches(path, p)]
+                self._owners[p] = found[-1] if found else None
+            yield p, self._owners[p]
+
+    def _rate(self, group: Group | None, lr: Rates | None) -> float:
+        named = lr if isinstance(lr, Mapping) else {}
+        base = named.get("") if isinstance(lr, Mapping) else lr
+        base = self.lr if base is None else base
+        if group is None:
+            return base
+        if group.name in named:
+            return named[group.name]
+        if not group.own_rate:
+            return base
+        own = group.optimizer.lr
+        return own if base == self.lr or not self.lr else own * (base / self.lr)
+
+    # ---- the step -----------------------------------------------------------------------------
+
     def step(
         self,
         model: Module,
-        grads: Any,
-        lr: float | None = None,
+        grads: Gradients,
+        lr: Rates | None = None,
         *,
         keep: bool = False,
         skip: Tensor | None = None,
+        flush: bool = True,
     ) -> None:
-        """Update the parameters of a model; one recorded operation per dtype, no host read.
+        """Update the parameters of a model; one recorded operation per group and dtype.
+
+        Nothing is read on the host.
 
         Args:
             model: whose trainable parameters are updated; those without gradient stay.
             grads: what `loss.backward()` returned. The gradients are taken out of it.
-            lr: learning rate of this step; `self.lr` if None.
+            lr: learning rate of this step, or rates by name of group (`""` is the base);
+                `self.lr` if None.
             keep: leave the gradients in `grads`.
             skip: bool of rank 0; where True everything stays as it was (loss scaling).
+            flush: hand the recorded step to the device; False leaves the recording open for what
+                belongs to the same step, as an average of the weights does.
 
         Raises:
-            ArgumentError: `grads` holds no gradient of the model.
+            ArgumentError: `grads` holds no gradient of the model, a rate has the name of no group,
+                or this optimizer cannot update a parameter.
         """
-        backends = self._step(model, grads, self.lr if lr is None else lr, keep, skip)
+        if isinstance(lr, Mapping):
+            unknown = sorted(set(lr) - {"", *(g.name for g in self.groups)})
+            if unknown:
+                raise ArgumentError(f"{type(self).__name__}.step", "no such group", got=unknown)
+        backends = self._step(model, grads, lr, keep, skip)
         # This frame holds no tensor of the step, so the recorder sees every temporary as dead.
-        for backend in backends:
-            backend.flush()
+        if flush:
+            for backend in backends:
+                backend.flush()
 
     def _step(
-        self, model: Module, grads: Any, lr: float, keep: bool, skip: Tensor | None
+        self, model: Module, grads: Gradients, lr: Rates | None, keep: bool, skip: Tensor | None
     ) -> list[Any]:
-        groups: dict[Any, list[Parameter]] = {}
-        gradients: dict[Parameter, Tensor] = {}
-        counts: dict[int, Tensor] = {}
-        for p in model.parameters():
+        together: dict[Any, list[Parameter]] = {}
+        gradients: dict[Parameter, Any] = {}
+        owners: dict[Any, Group | None] = {}
+        begun: dict[Any, dict[str, Tensor]] = {}
+        for p, group in self._owned(model):
             g = grads.get(p) if keep else grads.take(p)
-            if g is not None:
-                gradients[p] = g
-                state = self._state.get(p) or self._begin(p, counts)
-                groups.setdefault((id(p.b.resource), p.dtype, id(state["step"])), []).append(p)
-        if not groups:
+            if g is None:
+                continue
+            gradients[p] = g
+            owner = self if group is None else group.optimizer
+            state = owner._state.get(p) or owner._begin(model, p, begun)
+            key = (id(owner), id(p.b.resource), p.dtype, id(state["step"]), tuple(state))
+            together.setdefault(key, []).append(p)
+            owners[key] = group
+        if not together:
             raise ArgumentError(
                 f"{type(self).__name__}.step",
                 "grads holds no gradient of this model's parameters",
                 remedy="Is the model on an autodiff device, and did it make the loss?",
             )
         used = []
-        for params in groups.values():
+        for key, params in together.items():
             resource = params[0].b.resource
-            ctx = resource.plain_context()
-            self._update_group(ctx, params, [ctx.make(gradients[p].v) for p in params], lr, skip)
+            ctx = plain_context(params[0])
+            owner = self if owners[key] is None else owners[key].optimizer  # type: ignore[union-attr]
+            found: list[Any] = [ctx.make(gradients[p].v) for p in params]
+            owner._update_together(ctx, params, found, self._rate(owners[key], lr), skip)
             used.append(resource.backend)
         return used
 
-    def _begin(self, p: Parameter, counts: dict[int, Tensor]) -> dict[str, Tensor]:
+    def _begin(
+        self, model: Module, p: Parameter, begun: dict[Any, dict[str, Tensor]]
+    ) -> dict[str, Tensor]:
         """Return the state of a parameter at its first step.
 
-        Those that start together share one step count, so that one operation updates them all.
+        Those that start together share their counts, so that one operation updates them all.
         """
-        ctx = p.b.resource.plain_context()
+        self.check(next((path for path, q in model.named_parameters() if q is p), "?"), p)
+        ctx = plain_context(p)
         state: dict[str, Tensor] = {
-            k: ctx.at_once("full", p.dtype, p.shape, 0) for k in self.active_slots()
+            name: ctx.at_once("full", p.dtype, shape, self.first_value(name))
+            for name, shape in self.slot_shapes(p).items()
         }
-        step = counts.get(id(ctx))
-        if step is None:
-            step = counts[id(ctx)] = ctx.at_once("full", int64, (), 0)
-        state["step"] = step
+        key = (id(self), id(ctx))
+        if key not in begun:
+            begun[key] = {
+                name: ctx.at_once("full", dtype, (), value)
+                for name, (dtype, value) in self.shared.items()
+            }
+        state |= begun[key]
         self._state[p] = state
         return state
 
-    def _update_group(
+    def _update_together(
         self, ctx: Any, params: list[Parameter], grads: list[Tensor], lr: float, skip: Tensor | None
     ) -> None:
         states = [self._state[p] for p in params]
-        names = self.active_slots()
-        columns = [[s[name] for s in states] for name in names]
-        step = states[0]["step"]
+        names = [n for n in self.slots if n in states[0]]
+        columns = {n: [s[n] for s in states] if n in names else [] for n in self.slots}
+        counts = {n: states[0][n] for n in self.shared}
         values = [ctx.make(p.v) for p in params]
-        out = self.update(ctx, lr, values, grads, columns, step, skip)
+        out = self.update(ctx, lr, values, grads, columns, counts, skip)
         n = len(params)
         rebound: list[Tensor] = list(params)
         payloads = [t.v for t in out[:n]]
@@ -139,64 +319,118 @@ class Optimizer:
             if p._twin is not None:
                 rebound.append(p._twin)
                 payloads.append(v)
-        for k, name in enumerate(names):
-            rebound += columns[k]
-            payloads += [t.v for t in out[n * (k + 1) : n * (k + 2)]]
-            assert name in states[0]  # noqa: S101 - columns follow the names
-        new_step = out[-1]
+        for k, name in enumerate(names, 1):
+            rebound += columns[name]
+            payloads += [t.v for t in out[n * k : n * (k + 1)]]
         note = ctx.resource.backend.rebinding
         for t in rebound:
             note(t)
         deque(map(_set_payload, rebound, payloads), 0)
+        fresh = dict(zip(self.shared, out[n * (1 + len(names)) :], strict=True))
         for s in states:
-            s["step"] = new_step
+            s |= fresh
 
     # ---- state --------------------------------------------------------------------------------
 
     def state_dict(self, model: Module) -> dict[str, Tensor]:
-        """Return the state by path and name, `fc.weight.exp_avg`: a snapshot."""
+        """Return the state by path and name, `fc.weight.exp_avg`: a snapshot.
+
+        Args:
+            model: whose parameters have state here.
+        """
         out: dict[str, Tensor] = {}
+        owned = dict(self._owned(model))
         for path, p in model.named_parameters():
-            for name, t in self._state.get(p, {}).items():
-                out[f"{path}.{name}"] = t.b.make(t.v)
+            owner = self._holder(owned.get(p))
+            for name, t in owner._state.get(p, {}).items():
+                out[f"{path}.{name}"] = snapshot(t)
         return out
 
-    def load_state_dict(self, model: Module, state: dict[str, Tensor]) -> None:
-        """Take a state that `state_dict` returned.
+    def load_state_dict(self, model: Module, state: Mapping[str, Tensor]) -> None:
+        """Take a state that `state_dict` returned, in place of all there was for this model.
+
+        Args:
+            model: the same architecture, and groups added as they were.
+            state: tensors by path and name.
 
         Raises:
             StoreError: names do not belong to this model and optimizer; nothing is changed then.
             ShapeError: a shape differs; nothing is changed then.
+            DTypeError: a dtype differs; nothing is changed then.
         """
-        names = (*self.active_slots(), "step")
         left = dict(state)
         made: dict[Parameter, dict[str, Tensor]] = {}
+        owned = dict(self._owned(model))
         for path, p in model.named_parameters():
-            found = {n: left.pop(f"{path}.{n}") for n in names if f"{path}.{n}" in left}
-            if found and len(found) != len(names):
-                raise StoreError(
-                    type(self).__name__, f"the state of {path} is incomplete", got=sorted(found)
-                )
-            for n, t in found.items():
-                if n != "step" and t.shape != p.shape:
-                    raise ShapeError(
-                        type(self).__name__,
-                        f"the state of {path} has the parameter's shape",
-                        got=t.shape,
-                    )
+            owner = self._holder(owned.get(p))
+            found = owner._restored(path, p, left)
             if found:
-                made[p] = {
-                    n: to_device(t.detach(), p.b.device.without_autodiff())
-                    for n, t in found.items()
-                }
+                made[p] = found
         if left:
             raise StoreError(
                 type(self).__name__,
                 "the state has names that this model lacks",
                 got=sorted(left)[:5],
             )
-        shared: dict[int, Tensor] = {}
-        for p, s in made.items():
-            # Equal counts are one tensor again, so one operation updates them all.
-            s["step"] = shared.setdefault(int(s["step"].item()), s["step"])
-            self._state[p] = s
+        same: dict[Any, dict[str, Tensor]] = {}
+        for p, group in owned.items():
+            owner = self._holder(group)
+            owner._state.pop(p, None)
+            if p in made:
+                # Equal counts are one tensor again, so one operation updates them all.
+                counts = {n: made[p][n] for n in owner.shared}
+                values = tuple(t.item() for t in counts.values())
+                key = (id(owner), id(p.b.resource), values)
+                owner._state[p] = made[p] | same.setdefault(key, counts)
+
+    def _holder(self, group: Group | None) -> Optimizer:
+        return self if group is None else group.optimizer
+
+    def _restored(self, path: str, p: Parameter, left: dict[str, Tensor]) -> dict[str, Tensor]:
+        """Take the state of a parameter out of `left`; empty if there is none."""
+        shapes: dict[str, tuple[int, ...]] = self.slot_shapes(p) if p.is_initialized else {}
+        wanted = {n: (p.dtype, s) for n, s in shapes.items()}
+        wanted |= {n: (dtype, ()) for n, (dtype, _) in self.shared.items()}
+        found = {n: left.pop(f"{path}.{n}") for n in wanted if f"{path}.{n}" in left}
+        name = type(self).__name__
+        if found and len(found) != len(wanted):
+            raise StoreError(name, f"the state of {path} is incomplete", got=sorted(found))
+        for n, t in found.items():
+            dtype, shape = wanted[n]
+            if t.shape != shape:
+                raise ShapeError(
+                    name, f"{path}.{n} has the shape that the parameter asks for",
+                    got=f"{t.shape} for {shape}",
+                )  # fmt: skip
+            if t.dtype is not dtype:
+                raise DTypeError(name, f"{path}.{n} is {dtype.name}", got=t.dtype.name)
+        home = p.device
+        return {n: moved(t, home) for n, t in found.items()}
+
+    def rates(self) -> dict[str, float]:
+        """Return the learning rates: the base under `""`, those of groups under their names.
+
+        Example:
+            >>> burn.optim.AdamW(lr=0.1).add_group("head", lr=0.01, name="head").rates()
+            {'': 0.1, 'head': 0.01}
+        """
+        own = {g.name: g.optimizer.lr for g in self.groups if g.own_rate}
+        return {"": self.lr, **own}
+
+    def set_rates(self, rates: Mapping[str, float]) -> None:
+        """Take rates that `rates` returned.
+
+        Args:
+            rates: by name of group.
+
+        Raises:
+            ArgumentError: a name is that of no group with a rate of its own.
+        """
+        unknown = sorted(set(rates) - set(self.rates()))
+        if unknown:
+            raise ArgumentError(f"{type(self).__name__}.set_rates", "no such group", got=unknown)
+        for name, lr in rates.items():
+            if name:
+                next(g for g in self.groups if g.name == name).optimizer.lr = lr
+            else:
+                self.lr = lr

@@ -1,9 +1,10 @@
-"""Stochastic gradient descent."""
+"""Stochastic gradient descent, plain and averaged."""
 
 from __future__ import annotations
 
 from typing import Any
 
+from burn_core import Parameter
 from burn_optim.optimizer import Optimizer
 from burn_std import ArgumentError
 from burn_tensor import Tensor
@@ -58,27 +59,79 @@ class SGD(Optimizer):
         return self.slots if self.momentum else ()
 
     def update(
-        self,
-        ctx: Any,
-        lr: float,
-        params: list[Tensor],
-        grads: list[Tensor],
-        state: list[list[Tensor]],
-        step: Tensor,
-        skip: Tensor | None,
-    ) -> list[Tensor]:
+        self, ctx: Any, lr: float, params: list[Tensor], grads: list[Tensor],
+        state: dict[str, list[Tensor]], counts: dict[str, Tensor], skip: Tensor | None,
+    ) -> list[Tensor]:  # fmt: skip
         """Return the new values; one operation."""
         out: list[Tensor] = ctx.sgd_step(
-            params,
-            grads,
-            state[0] if state else [],
-            step,
-            skip,
-            self.nesterov,
-            self.maximize,
-            lr,
-            self.momentum,
-            self.dampening,
-            self.weight_decay,
-        )
+            params, grads, state["momentum_buffer"], counts["step"], skip,
+            self.nesterov, self.maximize, lr, self.momentum, self.dampening, self.weight_decay,
+        )  # fmt: skip
+        return out
+
+
+class ASGD(Optimizer):
+    """SGD with a decaying rate that also keeps an average of the weights.
+
+    p -= lr / (1 + lambd lr t)^alpha g; the average `ax` begins to average after `t0` steps.
+
+    Args:
+        lr: learning rate.
+        lambd: decay of the weights and of the rate.
+        alpha: power of the rate's decay.
+        t0: step at which averaging begins.
+        weight_decay: L2 penalty.
+        maximize: climb instead.
+
+    Raises:
+        ArgumentError: a setting is negative.
+
+    Example:
+        >>> ASGD().t0
+        1000000.0
+
+    Source: Polyak and Juditsky 1992. A rate that a schedule changes counts from this step on; in
+        PyTorch it counts from the next.
+    """
+
+    slots = ("ax",)
+
+    def __init__(
+        self,
+        lr: float = 1e-2,
+        lambd: float = 1e-4,
+        alpha: float = 0.75,
+        t0: float = 1e6,
+        weight_decay: float = 0.0,
+        *,
+        maximize: bool = False,
+    ) -> None:
+        super().__init__(lr, lambd=lambd, alpha=alpha, t0=t0, weight_decay=weight_decay)
+        self.lambd = lambd
+        self.alpha = alpha
+        self.t0 = t0
+        self.weight_decay = weight_decay
+        self.maximize = maximize
+
+    def averaged(self, p: Parameter) -> Tensor:
+        """Return the average of a parameter's values: a snapshot.
+
+        Args:
+            p: the parameter; one that was never updated is its own average.
+        """
+        for optimizer in (self, *(g.optimizer for g in self.groups)):
+            state = optimizer._state.get(p)
+            if state is not None and "ax" in state:
+                return state["ax"].detach()
+        return p.detach()
+
+    def update(
+        self, ctx: Any, lr: float, params: list[Tensor], grads: list[Tensor],
+        state: dict[str, list[Tensor]], counts: dict[str, Tensor], skip: Tensor | None,
+    ) -> list[Tensor]:  # fmt: skip
+        """Return the new values; one operation."""
+        out: list[Tensor] = ctx.asgd_step(
+            params, grads, state["ax"], counts["step"], skip, self.maximize,
+            lr, self.lambd, self.alpha, self.t0, self.weight_decay,
+        )  # fmt: skip
         return out

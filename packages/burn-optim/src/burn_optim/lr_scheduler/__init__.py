@@ -1,0 +1,58 @@
+"""Learning-rate schedules under PyTorch's names; the rate of step k is a function of k.
+
+    schedule = StepLR(0.1, step_size=30)
+    for batch in loader:
+        opt.step(model, grads, lr=schedule.lr)      # step 0 uses the rate of 0
+        schedule.step()
+
+A schedule is no part of an optimizer: `lr` is a number that the loop hands on, and all state is
+how many steps were made (and, for `ReduceLROnPlateau`, what it saw).
+"""
+
+from burn_optim.lr_scheduler.compose import (
+    ComposedLR as ComposedLR,
+    GroupLR as GroupLR,
+    SequentialLR as SequentialLR,
+    WarmupLR as WarmupLR,
+)
+from burn_optim.lr_scheduler.cyclic import (
+    CosineAnnealingLR as CosineAnnealingLR,
+    CosineAnnealingWarmRestarts as CosineAnnealingWarmRestarts,
+    CyclicLR as CyclicLR,
+    OneCycleLR as OneCycleLR,
+)
+from burn_optim.lr_scheduler.decay import (
+    ConstantLR as ConstantLR,
+    ExponentialLR as ExponentialLR,
+    LambdaLR as LambdaLR,
+    LinearLR as LinearLR,
+    MultiplicativeLR as MultiplicativeLR,
+    MultiStepLR as MultiStepLR,
+    NoamLR as NoamLR,
+    PolynomialLR as PolynomialLR,
+    StepLR as StepLR,
+)
+from burn_optim.lr_scheduler.plateau import ReduceLROnPlateau as ReduceLROnPlateau
+from burn_optim.lr_scheduler.schedule import LRScheduler as LRScheduler
+
+__all__ = [
+    "ComposedLR",
+    "ConstantLR",
+    "CosineAnnealingLR",
+    "CosineAnnealingWarmRestarts",
+    "CyclicLR",
+    "ExponentialLR",
+    "GroupLR",
+    "LRScheduler",
+    "LambdaLR",
+    "LinearLR",
+    "MultiStepLR",
+    "MultiplicativeLR",
+    "NoamLR",
+    "OneCycleLR",
+    "PolynomialLR",
+    "ReduceLROnPlateau",
+    "SequentialLR",
+    "StepLR",
+    "WarmupLR",
+]

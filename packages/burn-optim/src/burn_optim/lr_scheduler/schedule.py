@@ -1,0 +1,86 @@
+"""What schedules share: a position, a rate that is a function of it, save and restore."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from burn_std import ArgumentError, StoreError
+
+
+class LRScheduler:
+    """Base of schedules; a subclass writes `rate`.
+
+    Args:
+        lr: base learning rate.
+
+    Attributes:
+        position: steps made so far.
+
+    Raises:
+        ArgumentError: the rate is negative or not finite.
+    """
+
+    def __init__(self, lr: float, /) -> None:
+        if not 0 <= lr < float("inf"):
+            raise ArgumentError(
+                type(self).__name__, "lr must not be negative and is finite", got=lr
+            )
+        self.base_lr = lr
+        self.position = 0
+
+    def rate(self, position: int) -> float:
+        """Return the learning rate of a step; a function of the position alone.
+
+        Args:
+            position: 0 for the first step.
+        """
+        raise NotImplementedError
+
+    @property
+    def lr(self) -> float:
+        """The learning rate of the step to come."""
+        return self.rate(self.position)
+
+    def step(self, metric: float | None = None) -> None:
+        """Go on to the next step.
+
+        Args:
+            metric: what `ReduceLROnPlateau` watches; others do not look at it.
+        """
+        self.position += 1
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the state, numbers that JSON can hold."""
+        return {"position": self.position}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Take what `state_dict` returned.
+
+        Args:
+            state: by name.
+
+        Raises:
+            StoreError: it is the state of another schedule; nothing is changed then.
+        """
+        known = self.state_dict()
+        if set(state) != set(known):
+            raise StoreError(
+                type(self).__name__, "the state is that of such a schedule", got=sorted(state),
+                remedy=f"It has {sorted(known)}.",
+            )  # fmt: skip
+        self._take(state)
+
+    def _take(self, state: Mapping[str, Any]) -> None:
+        self.position = int(state["position"])
+
+
+def count(name: str, what: str, value: int, least: int = 1) -> int:
+    """Return a number of steps.
+
+    Raises:
+        ArgumentError: it is no int, or too small.
+    """
+    if type(value) is not int or value < least:
+        raise ArgumentError(name, f"{what} is an int of at least {least}", got=value)
+    return value
