@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 
 from burn_cube.errors import LaunchError
 from burn_cube.ir import Kernel, Op, walk
-from burn_cube.runtime.interface import DeviceArray
-from burn_cube.types import Memory, Vector, width_of
+from burn_cube.runtime.interface import Device, DeviceArray
+from burn_cube.types import Memory, Vector, scalar_of, width_of
 from burn_std.dtypes import DType, bfloat16, bool_, int32
 
 # Operations that touch memory, and so need the length where bounds are checked.
@@ -75,11 +75,44 @@ def layout(kernel: Kernel) -> list[Entry]:
     return entries
 
 
-def check(kernel: Kernel, args: Sequence[Any]) -> None:
+def checker(kernel: Kernel, device: Device) -> Callable[[Sequence[Any]], None]:
+    """Return the function that checks the arguments of each launch.
+
+    The common case is one compiled expression; only what it refuses is looked at in words.
+    """
+    tests = [f"len(args) == {len(kernel.params)}"]
+    names: dict[str, Any] = {"device": device, "numbers": (bool, int, float)}
+    for number, param in enumerate(kernel.params):
+        arg = f"args[{number}]"
+        if not isinstance(param.type, Memory):
+            wanted = "numbers" if param.type.is_float else "numbers[:2]"
+            tests.append(f"isinstance({arg}, {wanted})")
+            continue
+        elem, rank = param.type.elem, param.attrs.get("rank")
+        names[f"t{number}"] = scalar_of(elem)
+        tests += [f"{arg}.dtype is t{number}", f"{arg}.buffer.device is device"]
+        if rank is not None:
+            tests.append(f"len({arg}.shape) == {rank}")
+        if isinstance(elem, Vector):
+            tests.append(f"({arg}.length | {arg}.offset) % {elem.width} == 0")
+    good = eval(f"lambda args: {' and '.join(tests)}", names)
+
+    def run(args: Sequence[Any]) -> None:
+        try:
+            if good(args):
+                return
+        except (AttributeError, TypeError):
+            pass
+        check(kernel, args, device)
+
+    return run
+
+
+def check(kernel: Kernel, args: Sequence[Any], device: Device) -> None:
     """Check that arguments fit the parameters of a kernel.
 
     Raises:
-        LaunchError: the count, an element type, a rank or an alignment does not fit.
+        LaunchError: the count, a device, an element type, a rank or an alignment does not fit.
     """
     if len(args) != len(kernel.params):
         names = ", ".join(param.attrs["name"] for param in kernel.params)
@@ -88,18 +121,20 @@ def check(kernel: Kernel, args: Sequence[Any]) -> None:
     for param, arg in zip(kernel.params, args, strict=True):
         name = f"{kernel.name}, {param.attrs['name']}"
         if isinstance(param.type, Memory):
-            _check_buffer(name, param, arg)
-        elif isinstance(arg, DeviceArray) or not isinstance(arg, bool | int | float):
+            _check_buffer(name, param, arg, device)
+        elif not isinstance(arg, bool | int | float) and not hasattr(arg, "item"):
             raise LaunchError(name, f"is a number ({param.type.name})", got=repr(arg))
-        elif isinstance(arg, float) and not param.type.is_float:
+        elif not param.type.is_float and int(arg) != arg:
             raise LaunchError(name, f"is an integer ({param.type.name})", got=arg)
 
 
-def _check_buffer(name: str, param: Op, arg: Any) -> None:
+def _check_buffer(name: str, param: Op, arg: Any, device: Device) -> None:
     if not isinstance(arg, DeviceArray):
-        raise LaunchError(name, "is a buffer of the device", got=repr(arg))
+        raise LaunchError(name, "is an array of the device", got=repr(arg))
+    if arg.device is not device:
+        raise LaunchError(name, f"is an array on {device.name}", got=f"one on {arg.device.name}")
     elem = param.type.elem
-    dtype = elem.dtype if isinstance(elem, Vector) else elem
+    dtype = scalar_of(elem)
     if arg.dtype is not dtype:
         raise LaunchError(name, f"holds {dtype.name}", got=arg.dtype.name)
     rank = param.attrs.get("rank")
@@ -107,7 +142,7 @@ def _check_buffer(name: str, param: Op, arg: Any) -> None:
         raise LaunchError(name, f"has rank {rank}", got=f"shape {arg.shape}")
     if isinstance(elem, Vector) and (arg.length % elem.width or arg.offset % elem.width):
         got = f"{arg.length} elements at offset {arg.offset}"
-        rule = f"vectors of {elem.width} fill the buffer from a multiple of their width on"
+        rule = f"vectors of {elem.width} fill the array from a multiple of their width on"
         raise LaunchError(name, rule, got=got)
 
 
@@ -119,7 +154,7 @@ def _flattener(spec: tuple[tuple[str, int, int, int, str], ...]) -> Callable[...
         "length": "args[{n}].length // {w}",
         "shape": "args[{n}].shape[{d}]",
         "stride": "args[{n}].strides[{d}]",
-        "scalar": "args[{n}]",
+        "int": "int(args[{n}])",
         "bf16": "bits(args[{n}])",
         "bool": "bool(args[{n}])",
         "float": "float(args[{n}])",
@@ -150,8 +185,8 @@ def flattener(kernel: Kernel, entries: list[Entry]) -> Callable[..., list[Any]]:
                 kind = "bf16"
             elif dtype is bool_:
                 kind = "bool"
-            elif dtype.is_float:
-                kind = "float"
+            else:
+                kind = "float" if dtype.is_float else "int"
         spec.append((kind, number, dim, width, ""))
     return _flattener(tuple(spec))
 
