@@ -32,10 +32,14 @@ def pair() -> type[Pair]:
 
 
 def zip_bytes(
-    members: list[tuple[str, bytes]], *, deflate: bool = False, central: dict[int, dict[str, int]] | None = None,
-    local: dict[int, dict[str, int]] | None = None, end: dict[str, int] | None = None,
-) -> bytes:  # fmt: skip
-    """Return an archive; `central`, `local` and `end` overwrite header fields, per member or at the end."""
+    members: list[tuple[str, bytes]],
+    *,
+    deflate: bool = False,
+    central: dict[int, dict[str, int]] | None = None,
+    local: dict[int, dict[str, int]] | None = None,
+    end: dict[str, int] | None = None,
+) -> bytes:
+    """Return an archive; `central`, `local` and `end` overwrite fields of its headers."""
     out, directory = bytearray(), bytearray()
     for k, (name, data) in enumerate(members):
         raw = name.encode()
@@ -44,29 +48,75 @@ def zip_bytes(
             squeeze = zlib.compressobj(9, zlib.DEFLATED, -15)
             packed = squeeze.compress(data) + squeeze.flush()
         facts = {
-            "flags": 0, "method": 8 if deflate else 0, "crc": zlib.crc32(data), "packed": len(packed),
-            "size": len(data), "offset": len(out), "mark": 0x04034B50, "extra": 0,
-        }  # fmt: skip
+            "flags": 0,
+            "method": 8 if deflate else 0,
+            "crc": zlib.crc32(data),
+            "packed": len(packed),
+            "size": len(data),
+            "offset": len(out),
+            "mark": 0x04034B50,
+            "extra": 0,
+        }
         head = facts | (local or {}).get(k, {})
         out += struct.pack(
-            "<I5H3I2H", head["mark"], 20, head["flags"], head["method"], 0, 0,
-            head["crc"], head["packed"], head["size"], len(raw), head["extra"],
-        )  # fmt: skip
+            "<I5H3I2H",
+            head["mark"],
+            20,
+            head["flags"],
+            head["method"],
+            0,
+            0,
+            head["crc"],
+            head["packed"],
+            head["size"],
+            len(raw),
+            head["extra"],
+        )
         out += raw + packed
-        here = facts | {"mark": 0x02014B50, "disk": 0, "name": len(raw)} | (central or {}).get(k, {})
+        here = (
+            facts | {"mark": 0x02014B50, "disk": 0, "name": len(raw)} | (central or {}).get(k, {})
+        )
         directory += struct.pack(
-            "<I6H3I5H2I", here["mark"], 20, 20, here["flags"], here["method"], 0, 0, here["crc"],
-            here["packed"], here["size"], here["name"], here["extra"], 0, here["disk"], 0, 0, here["offset"],
-        )  # fmt: skip
+            "<I6H3I5H2I",
+            here["mark"],
+            20,
+            20,
+            here["flags"],
+            here["method"],
+            0,
+            0,
+            here["crc"],
+            here["packed"],
+            here["size"],
+            here["name"],
+            here["extra"],
+            0,
+            here["disk"],
+            0,
+            0,
+            here["offset"],
+        )
         directory += raw
     last = {
-        "disk": 0, "first": 0, "here": len(members), "number": len(members), "length": len(directory),
-        "begin": len(out), "comment": 0,
-    } | (end or {})  # fmt: skip
+        "disk": 0,
+        "first": 0,
+        "here": len(members),
+        "number": len(members),
+        "length": len(directory),
+        "begin": len(out),
+        "comment": 0,
+    } | (end or {})
     tail = struct.pack(
-        "<I4H2IH", 0x06054B50, last["disk"], last["first"], last["here"], last["number"],
-        last["length"], last["begin"], last["comment"],
-    )  # fmt: skip
+        "<I4H2IH",
+        0x06054B50,
+        last["disk"],
+        last["first"],
+        last["here"],
+        last["number"],
+        last["length"],
+        last["begin"],
+        last["comment"],
+    )
     return bytes(out + directory + tail)
 
 

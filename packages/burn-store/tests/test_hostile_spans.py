@@ -21,7 +21,7 @@ Refused = Callable[..., StoreError]
 W = struct.pack("<6f", *range(6))
 B = struct.pack("<3f", *range(3))
 
-# ---- safetensors ----------------------------------------------------------------------------------
+# ---- safetensors -------------------------------------------------------------------------------
 
 
 def st(header: Any, data: bytes = W + B, length: int | None = None) -> bytes:
@@ -50,7 +50,9 @@ SAFETENSORS: dict[str, bytes] = {
     "length_all_ones": b"\xff" * 8 + b"{}",
     "length_beyond_file": st({"w": entry()}, length=1 << 20),
     "length_of_100_mb": struct.pack("<Q", 100_000_000) + b"{" + bytes(100),
-    "length_one_less": st({"w": entry(), "b": SECOND}, length=len(json.dumps({"w": entry(), "b": SECOND})) - 1),
+    "length_one_less": st(
+        {"w": entry(), "b": SECOND}, length=len(json.dumps({"w": entry(), "b": SECOND})) - 1
+    ),
     "length_zero": st(b""),
     "not_json": st(b"{not json}"),
     "not_utf8": st(b'{"\xff\xfe": 1}'),
@@ -62,8 +64,12 @@ SAFETENSORS: dict[str, bytes] = {
     "json_nan": st(b'{"w": NaN}'),
     "json_long_number": st(b'{"w": ' + b"9" * 10_000 + b"}"),
     "json_trailing": st(json.dumps({"w": entry(), "b": SECOND}).encode() + b"x"),
-    "name_twice": st(b'{"w":' + json.dumps(entry()).encode() + b',"w":' + json.dumps(entry()).encode() + b"}", W),
-    "key_twice_in_entry": st(b'{"w":{"dtype":"F32","dtype":"F32","shape":[2,3],"data_offsets":[0,24]}}', W),
+    "name_twice": st(
+        b'{"w":' + json.dumps(entry()).encode() + b',"w":' + json.dumps(entry()).encode() + b"}", W
+    ),
+    "key_twice_in_entry": st(
+        b'{"w":{"dtype":"F32","dtype":"F32","shape":[2,3],"data_offsets":[0,24]}}', W
+    ),
     "metadata_list": st({"__metadata__": [], "w": entry(), "b": SECOND}),
     "metadata_number": st({"__metadata__": {"a": 1}, "w": entry(), "b": SECOND}),
     "metadata_nested": st({"__metadata__": {"a": {}}, "w": entry(), "b": SECOND}),
@@ -113,7 +119,7 @@ SAFETENSORS: dict[str, bytes] = {
     "data_short": st({"w": entry(), "b": SECOND}, W + B[:-1]),
     "is_a_pytorch_file": b"PK\x03\x04" + bytes(60),
     "is_text": b"this is no file of tensors at all",
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", SAFETENSORS)
@@ -141,10 +147,16 @@ def test_an_unknown_dtype_hurts_only_its_own_tensor(tmp_path: Path) -> None:
             file["b"]
 
 
-# ---- burnpack -------------------------------------------------------------------------------------
+# ---- burnpack ----------------------------------------------------------------------------------
 
 
-def bpk(head: Any, data: bytes = W + bytes(232) + B, magic: int = 0x4255524E, version: int = 1, length: int | None = None) -> bytes:
+def bpk(
+    head: Any,
+    data: bytes = W + bytes(232) + B,
+    magic: int = 0x4255524E,
+    version: int = 1,
+    length: int | None = None,
+) -> bytes:
     raw = head if isinstance(head, bytes) else encoded(head)
     begin = struct.pack("<IHI", magic, version, len(raw) if length is None else length) + raw
     return begin + bytes(-len(begin) % 256) + data
@@ -229,7 +241,7 @@ BURNPACK: dict[str, bytes] = {
     "cbor_key_twice": bpk(b"\xa2\x61a\x01\x61a\x02"),
     "cbor_not_utf8": bpk(b"\xa1\x62\xff\xfe\x01"),
     "cbor_two_values": bpk(b"\xa0\xa0"),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", BURNPACK)
@@ -247,11 +259,33 @@ def test_cbor_is_read_in_all_its_forms() -> None:
     assert decoded(bytes.fromhex("f93c00")) == 1.0
     assert decoded(bytes.fromhex("fa3fc00000")) == 1.5
     assert decoded(bytes.fromhex("c11a514b67b0")) == 1363896240
-    for value in (0, 23, 24, 255, 256, 65535, 65536, 2**32 - 1, 2**32, 2**64 - 1, -1, -24, -25, -(2**63), 1.5, None, True, False, "é", [], {}):
+    for value in (
+        0,
+        23,
+        24,
+        255,
+        256,
+        65535,
+        65536,
+        2**32 - 1,
+        2**32,
+        2**64 - 1,
+        -1,
+        -24,
+        -25,
+        -(2**63),
+        1.5,
+        None,
+        True,
+        False,
+        "é",
+        [],
+        {},
+    ):
         assert decoded(encoded([value])) == [value]
 
 
-# ---- sharded --------------------------------------------------------------------------------------
+# ---- sharded -----------------------------------------------------------------------------------
 
 INDICES: dict[str, Any] = {
     "not_json": b"{oops",
@@ -284,14 +318,24 @@ def test_a_hostile_index_is_refused(name: str, refused: Refused, tmp_path: Path)
     refused(raw, "x.safetensors.index.json")
 
 
-# ---- npz ------------------------------------------------------------------------------------------
+# ---- npz ---------------------------------------------------------------------------------------
 
 
-def npy(descr: str = "'<f4'", shape: str = "(2, 3)", data: bytes = W, order: str = "False", **parts: Any) -> bytes:
-    text = parts.get("text", f"{{'descr': {descr}, 'fortran_order': {order}, 'shape': {shape}, }}".encode())
+def npy(
+    descr: str = "'<f4'", shape: str = "(2, 3)", data: bytes = W, order: str = "False", **parts: Any
+) -> bytes:
+    text = parts.get(
+        "text", f"{{'descr': {descr}, 'fortran_order': {order}, 'shape': {shape}, }}".encode()
+    )
     text += b" " * (-(len(text) + 11) % 64) + b"\n"
     length = parts.get("length", len(text))
-    return parts.get("magic", b"\x93NUMPY") + parts.get("version", b"\1\0") + struct.pack("<H", length) + text + data
+    return (
+        parts.get("magic", b"\x93NUMPY")
+        + parts.get("version", b"\1\0")
+        + struct.pack("<H", length)
+        + text
+        + data
+    )
 
 
 NPZ: dict[str, bytes] = {
@@ -323,12 +367,14 @@ NPZ: dict[str, bytes] = {
     "shape_rank_100": npy(shape=f"({'1, ' * 100})"),
     "data_short": npy(data=W[:-1]),
     "data_long": npy(data=W + b"x"),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("deflate", [False, True])
 @pytest.mark.parametrize("name", NPZ)
-def test_a_hostile_array_is_refused(name: str, deflate: bool, refused: Refused, zipped: Callable[..., bytes], tmp_path: Path) -> None:
+def test_a_hostile_array_is_refused(
+    name: str, deflate: bool, refused: Refused, zipped: Callable[..., bytes], tmp_path: Path
+) -> None:
     # An object array whose bytes fit is only ever an unsupported dtype, which no model takes.
     if name == "object_dtype_8":
         path = tmp_path / "o.npz"
@@ -350,11 +396,15 @@ NPZ_MEMBERS: dict[str, list[tuple[str, bytes]]] = {
 
 
 @pytest.mark.parametrize("name", NPZ_MEMBERS)
-def test_wrong_members_of_an_npz_are_refused(name: str, refused: Refused, zipped: Callable[..., bytes]) -> None:
+def test_wrong_members_of_an_npz_are_refused(
+    name: str, refused: Refused, zipped: Callable[..., bytes]
+) -> None:
     refused(zipped(NPZ_MEMBERS[name]), "x.npz")
 
 
-def test_a_compressed_array_that_does_not_unpack_is_refused_whole(refused: Refused, zipped: Callable[..., bytes]) -> None:
+def test_a_compressed_array_that_does_not_unpack_is_refused_whole(
+    refused: Refused, zipped: Callable[..., bytes]
+) -> None:
     good = npy("'<f4'", "(3,)", B)
     bad = npy(data=random.Random(1).randbytes(24))
     data = bytearray(zipped([("b.npy", good), ("w.npy", bad)], deflate=True))
@@ -368,11 +418,13 @@ def test_a_bomb_of_zeros_is_refused(refused: Refused, zipped: Callable[..., byte
     assert "unpack to too much" in str(refused(zipped([("w.npy", bomb)], deflate=True), "x.npz"))
 
 
-# ---- all of them ----------------------------------------------------------------------------------
+# ---- all of them -------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("suffix", ["safetensors", "bpk", "npz"])
-def test_random_damage_ends_in_a_store_error_or_not_at_all(suffix: str, tmp_path: Path, pair: Any) -> None:
+def test_random_damage_ends_in_a_store_error_or_not_at_all(
+    suffix: str, tmp_path: Path, pair: Any
+) -> None:
     path = tmp_path / f"x.{suffix}"
     store.save(pair(), path, metadata={"a": "b"})
     good = path.read_bytes()
@@ -440,7 +492,9 @@ def test_a_file_cut_while_it_is_open_is_an_error(tmp_path: Path, pair: Any) -> N
 
 def test_bools_are_zero_or_one_whatever_the_file_holds(tmp_path: Path) -> None:
     path = tmp_path / "x.safetensors"
-    path.write_bytes(st({"m": {"dtype": "BOOL", "shape": [3], "data_offsets": [0, 3]}}, b"\0\1\xff"))
+    path.write_bytes(
+        st({"m": {"dtype": "BOOL", "shape": [3], "data_offsets": [0, 3]}}, b"\0\1\xff")
+    )
     with store.open(path) as file:
         got = file.numpy("m")
     assert got.view(np.uint8).tolist() == [0, 1, 1]

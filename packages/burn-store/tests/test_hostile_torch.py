@@ -35,15 +35,28 @@ def tuple_of(*values: int) -> bytes:
     return b"(" + b"".join(map(number, values)) + b"t"
 
 
-def stored(key: str = "0", numel: int = 6, kind: bytes = b"ctorch\nFloatStorage\n", tail: bytes = b"") -> bytes:
+def stored(
+    key: str = "0", numel: int = 6, kind: bytes = b"ctorch\nFloatStorage\n", tail: bytes = b""
+) -> bytes:
     return b"(" + text("storage") + kind + text(key) + text("cpu") + number(numel) + tail + b"tQ"
 
 
 def tensor(
-    storage: bytes | None = None, offset: bytes = number(0), shape: bytes = tuple_of(2, 3),
-    strides: bytes = tuple_of(3, 1), call: bytes = b"ctorch._utils\n_rebuild_tensor_v2\n",
-) -> bytes:  # fmt: skip
-    return call + b"(" + (storage or stored()) + offset + shape + strides + b"\x89ccollections\nOrderedDict\n)RtR"
+    storage: bytes | None = None,
+    offset: bytes = number(0),
+    shape: bytes = tuple_of(2, 3),
+    strides: bytes = tuple_of(3, 1),
+    call: bytes = b"ctorch._utils\n_rebuild_tensor_v2\n",
+) -> bytes:
+    return (
+        call
+        + b"("
+        + (storage or stored())
+        + offset
+        + shape
+        + strides
+        + b"\x89ccollections\nOrderedDict\n)RtR"
+    )
 
 
 def state(**values: bytes) -> bytes:
@@ -113,9 +126,17 @@ PICKLES: dict[str, bytes] = {
     "torch_load": b"ctorch.serialization\nload\n(NtR.",
     "load_from_bytes": b"ctorch.storage\n_load_from_bytes\n(C\1atR.",
     "torch_hub": b"ctorch.hub\nload\n(NtR.",
-    "stack_global_system": b"\x80\x04" + text("os") + text("system") + b"\x93(" + text("id") + b"tR.",
+    "stack_global_system": b"\x80\x04"
+    + text("os")
+    + text("system")
+    + b"\x93("
+    + text("id")
+    + b"tR.",
     "stack_global_of_numbers": b"K\1K\2\x93.",
-    "stack_global_dotted": b"\x80\x04" + text("torch._utils") + text("_rebuild_tensor_v2.__globals__") + b"\x93.",
+    "stack_global_dotted": b"\x80\x04"
+    + text("torch._utils")
+    + text("_rebuild_tensor_v2.__globals__")
+    + b"\x93.",
     "newobj_system": b"cos\nsystem\n)\x81.",
     "newobj_of_number": b"K\1)\x81.",
     "newobj_ex_without_dict": b"ccollections\nOrderedDict\n)N\x92.",
@@ -147,10 +168,18 @@ PICKLES: dict[str, bytes] = {
     "pid_of_another_global": state(w=tensor(stored(kind=b"ctorch\nSize\n"))),
     "pid_negative_numel": state(w=tensor(stored(numel=-6))),
     "pid_huge_numel": state(w=tensor(stored(numel=2**100))),
-    "pid_key_is_number": b"(" + text("storage") + b"ctorch\nFloatStorage\nK\0" + text("cpu") + b"K\6tQ.",
+    "pid_key_is_number": b"("
+    + text("storage")
+    + b"ctorch\nFloatStorage\nK\0"
+    + text("cpu")
+    + b"K\6tQ.",
     "pid_key_is_long": state(w=tensor(stored(key="a" * 300))),
-    "pid_view_outside": state(w=tensor(stored(tail=b"(" + text("v") + number(4) + number(4) + b"t"))),
-    "pid_view_negative": state(w=tensor(stored(tail=b"(" + text("v") + number(-4) + number(4) + b"t"))),
+    "pid_view_outside": state(
+        w=tensor(stored(tail=b"(" + text("v") + number(4) + number(4) + b"t"))
+    ),
+    "pid_view_negative": state(
+        w=tensor(stored(tail=b"(" + text("v") + number(-4) + number(4) + b"t"))
+    ),
     "storage_missing": state(w=tensor(stored(key="9"))),
     "storage_path_escape": state(w=tensor(stored(key="../../../../etc/passwd"))),
     "storage_too_short": state(w=tensor(stored(numel=7))),
@@ -171,14 +200,22 @@ PICKLES: dict[str, bytes] = {
     "offset_bool": state(w=tensor(offset=b"\x88")),
     "shape_negative": state(w=tensor(shape=tuple_of(-2, 3))),
     "shape_huge": state(w=tensor(shape=tuple_of(2**40, 2**40))),
-    "shape_huge_with_zero": state(w=tensor(shape=tuple_of(2**62, 2**62, 0), strides=tuple_of(0, 0, 0))),
-    "shape_of_floats": state(w=tensor(shape=b"(G" + struct.pack(">d", 2.0) + b"t", strides=tuple_of(1))),
+    "shape_huge_with_zero": state(
+        w=tensor(shape=tuple_of(2**62, 2**62, 0), strides=tuple_of(0, 0, 0))
+    ),
+    "shape_of_floats": state(
+        w=tensor(shape=b"(G" + struct.pack(">d", 2.0) + b"t", strides=tuple_of(1))
+    ),
     "shape_of_bools": state(w=tensor(shape=b"(\x88\x88t")),
     "shape_number": state(w=tensor(shape=number(6))),
     "rank_1000": state(w=tensor(shape=tuple_of(*[1] * 1000), strides=tuple_of(*[1] * 1000))),
     "expanded_bomb": state(w=tensor(shape=tuple_of(2**30, 2**10), strides=tuple_of(0, 0))),
-    "overlapping_window_bomb": state(w=tensor(shape=tuple_of(*[2] * 40), strides=tuple_of(*[0] * 40))),
-    "v3_without_dtype": state(w=b"ctorch._utils\n_rebuild_tensor_v3\n(" + stored() + b"K\0))\x89N" + b"NtR"),
+    "overlapping_window_bomb": state(
+        w=tensor(shape=tuple_of(*[2] * 40), strides=tuple_of(*[0] * 40))
+    ),
+    "v3_without_dtype": state(
+        w=b"ctorch._utils\n_rebuild_tensor_v3\n(" + stored() + b"K\0))\x89N" + b"NtR"
+    ),
     "v2_too_few": state(w=b"ctorch._utils\n_rebuild_tensor_v2\n(" + stored() + b"tR"),
     "v2_too_many": state(w=b"ctorch._utils\n_rebuild_tensor_v2\n(" + stored() + b"K\0))NNNNNNtR"),
     "from_type_of_system": b"ctorch._tensor\n_rebuild_from_type_v2\n(cos\nsystem\nN)NtR.",
@@ -189,15 +226,31 @@ PICKLES: dict[str, bytes] = {
     "cycle_of_two": b"}q\0" + text("a") + b"]q\1h\0as.",
     "deep_lists": nested(1000),
     "very_deep_lists": nested(200_000),
-    "same_name_twice": b"\x80\x02}(" + text("a") + b"}(" + text("b") + tensor() + b"u" + text("a.b") + tensor() + b"u.",
+    "same_name_twice": b"\x80\x02}("
+    + text("a")
+    + b"}("
+    + text("b")
+    + tensor()
+    + b"u"
+    + text("a.b")
+    + tensor()
+    + b"u.",
     "doubling_with_a_tensor": b"\x80\x02" + tensor() + b"\x85" + b"2\x86" * 60 + b".",
     "many_opcodes": b"\x80\x02" + b"N0" * 600_000 + b"}.",
     "many_lists": b"\x80\x02](" + b"]" * 2_100_000 + b"e.",
-}  # fmt: skip
+}
 
 
 def pt(zipped: Callable[..., bytes], pickled: bytes, data: bytes = W, **options: Any) -> bytes:
-    return zipped([("a/data.pkl", pickled), ("a/byteorder", b"little"), ("a/data/0", data), ("a/version", b"3\n")], **options)
+    return zipped(
+        [
+            ("a/data.pkl", pickled),
+            ("a/byteorder", b"little"),
+            ("a/data/0", data),
+            ("a/version", b"3\n"),
+        ],
+        **options,
+    )
 
 
 def test_the_undamaged_file_loads(tmp_path: Path, zipped: Callable[..., bytes], pair: Any) -> None:
@@ -210,12 +263,17 @@ def test_the_undamaged_file_loads(tmp_path: Path, zipped: Callable[..., bytes], 
 
 
 @pytest.mark.parametrize("name", PICKLES)
-def test_a_hostile_pickle_is_refused(name: str, refused: Refused, zipped: Callable[..., bytes], tmp_path: Path) -> None:
+def test_a_hostile_pickle_is_refused(
+    name: str, refused: Refused, zipped: Callable[..., bytes], tmp_path: Path
+) -> None:
     refused(pt(zipped, PICKLES[name]), "x.pt")
     assert [p.name for p in tmp_path.iterdir()] == ["x.pt"]
 
 
-@pytest.mark.parametrize("name", ["os_system", "eval", "stack_global_system", "newobj_system", "user_class", "subprocess"])
+@pytest.mark.parametrize(
+    "name",
+    ["os_system", "eval", "stack_global_system", "newobj_system", "user_class", "subprocess"],
+)
 def test_inert_objects_do_nothing(name: str, tmp_path: Path, zipped: Callable[..., bytes]) -> None:
     pickled = PICKLES[name].replace(b"(X\4\0\0\0idXXtR", b"(" + text("touch hacked") + b"tR")
     path = tmp_path / "x.pt"
@@ -229,7 +287,9 @@ def test_the_refusal_names_the_global(refused: Refused, zipped: Callable[..., by
     assert "posix.system" in str(refused(pt(zipped, PICKLES["posix_system"]), "x.pt"))
 
 
-def test_shared_lists_without_tensors_cost_nothing(tmp_path: Path, zipped: Callable[..., bytes]) -> None:
+def test_shared_lists_without_tensors_cost_nothing(
+    tmp_path: Path, zipped: Callable[..., bytes]
+) -> None:
     # Sixty levels, each holding the one below twice: 2**60 paths.
     path = tmp_path / "x.pt"
     path.write_bytes(pt(zipped, b"\x80\x02N\x85" + b"2\x86" * 60 + b"."))
@@ -237,7 +297,9 @@ def test_shared_lists_without_tensors_cost_nothing(tmp_path: Path, zipped: Calla
         assert list(file) == []
 
 
-@pytest.mark.parametrize("name", ["expanded_bomb", "many_lists", "text8_beyond_the_end", "storage_much_too_short"])
+@pytest.mark.parametrize(
+    "name", ["expanded_bomb", "many_lists", "text8_beyond_the_end", "storage_much_too_short"]
+)
 def test_memory_stays_bounded(name: str, tmp_path: Path, zipped: Callable[..., bytes]) -> None:
     path = tmp_path / "x.pt"
     path.write_bytes(pt(zipped, PICKLES[name]))
@@ -264,9 +326,15 @@ ARCHIVES: dict[str, dict[str, Any]] = {
     "offset_outside": {"central": {2: {"offset": 0xFFFFFFF0}}},
     "offset_64_missing": {"central": {2: {"offset": 0xFFFFFFFF}}},
     "size_64_missing": {"central": {2: {"size": 0xFFFFFFFF, "packed": 0xFFFFFFFF}}},
-    "packed_beyond_the_end": {"central": {2: {"packed": 1 << 30, "size": 1 << 30}}, "local": {2: {"packed": 1 << 30, "size": 1 << 30}}},
+    "packed_beyond_the_end": {
+        "central": {2: {"packed": 1 << 30, "size": 1 << 30}},
+        "local": {2: {"packed": 1 << 30, "size": 1 << 30}},
+    },
     "local_extra_shifts_data": {"local": {2: {"extra": 60000}}},
-    "overlaps_the_next": {"central": {2: {"packed": 60, "size": 60}}, "local": {2: {"packed": 60, "size": 60}}},
+    "overlaps_the_next": {
+        "central": {2: {"packed": 60, "size": 60}},
+        "local": {2: {"packed": 60, "size": 60}},
+    },
     "name_too_long": {"central": {3: {"name": 9999}}},
     "other_disk": {"central": {2: {"disk": 3}}},
     "extra_beyond_the_end": {"central": {3: {"extra": 9999}}},
@@ -279,11 +347,13 @@ ARCHIVES: dict[str, dict[str, Any]] = {
     "end_begin_outside": {"end": {"begin": 0xFFFFFFF0}},
     "end_comment": {"end": {"comment": 7}},
     "end_many_members": {"end": {"here": 65535, "number": 65535}},
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", ARCHIVES)
-def test_a_corrupt_archive_is_refused(name: str, refused: Refused, zipped: Callable[..., bytes]) -> None:
+def test_a_corrupt_archive_is_refused(
+    name: str, refused: Refused, zipped: Callable[..., bytes]
+) -> None:
     refused(pt(zipped, GOOD, **ARCHIVES[name]), "x.pt")
 
 
@@ -297,7 +367,9 @@ MEMBERS: dict[str, list[tuple[str, bytes]]] = {
 
 
 @pytest.mark.parametrize("name", MEMBERS)
-def test_wrong_members_are_refused(name: str, refused: Refused, zipped: Callable[..., bytes]) -> None:
+def test_wrong_members_are_refused(
+    name: str, refused: Refused, zipped: Callable[..., bytes]
+) -> None:
     refused(zipped(MEMBERS[name]), "x.pt")
 
 
@@ -308,11 +380,15 @@ def test_a_zip_bomb_is_refused(refused: Refused, zipped: Callable[..., bytes]) -
     assert len(data) < 1 << 20
     assert "unpack to too much" in str(refused(data, "x.pt"))
     # A size that deflate cannot reach is a lie, whatever is allowed.
-    lie = zipped([("a/data.pkl", GOOD), ("a/data/0", W)], deflate=True, central={1: {"size": 1 << 28}})
+    lie = zipped(
+        [("a/data.pkl", GOOD), ("a/data/0", W)], deflate=True, central={1: {"size": 1 << 28}}
+    )
     refused(lie, "y.pt", expansion=1e9)
 
 
-def test_deflated_data_that_does_not_unpack_is_refused(refused: Refused, zipped: Callable[..., bytes]) -> None:
+def test_deflated_data_that_does_not_unpack_is_refused(
+    refused: Refused, zipped: Callable[..., bytes]
+) -> None:
     data = bytearray(pt(zipped, GOOD, data=random.Random(0).randbytes(24), deflate=True))
     at = data.index(b"a/data/0") + 8
     data[at : at + 4] = b"\xff\xff\xff\xff"
@@ -326,11 +402,23 @@ def test_a_truncated_file_is_refused(name: str, part: int, refused: Refused) -> 
     refused(data[: len(data) * part // 20], "x.pt", key="model")
 
 
-def legacy(pickled: bytes, keys: bytes = b"](" + text("0") + b"e.", data: bytes | None = None, **parts: bytes) -> bytes:
+def legacy(
+    pickled: bytes,
+    keys: bytes = b"](" + text("0") + b"e.",
+    data: bytes | None = None,
+    **parts: bytes,
+) -> bytes:
     magic = parts.get("magic", b"\x80\x02\x8a\x0al\xfc\x9cF\xf9 j\xa8P\x19.")
     protocol = parts.get("protocol", b"\x80\x02M\xe9\x03.")
     system = parts.get("system", b"\x80\x02}" + text("little_endian") + b"\x88s.")
-    return magic + protocol + system + pickled + keys + (struct.pack("<q", 6) + W if data is None else data)
+    return (
+        magic
+        + protocol
+        + system
+        + pickled
+        + keys
+        + (struct.pack("<q", 6) + W if data is None else data)
+    )
 
 
 LEGACY: dict[str, bytes] = {
@@ -348,7 +436,7 @@ LEGACY: dict[str, bytes] = {
     "bytes_behind_the_end": legacy(GOOD) + b"x",
     "system_global": legacy(b"cos\nsystem\n(" + text("id") + b"tR."),
     "no_keys_pickle": legacy(GOOD)[:-60],
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", LEGACY)
@@ -366,12 +454,22 @@ def test_a_legacy_view_of_a_storage_is_read(tmp_path: Path) -> None:
 
 def test_a_big_endian_file_is_read(tmp_path: Path, zipped: Callable[..., bytes]) -> None:
     path = tmp_path / "x.pt"
-    path.write_bytes(zipped([("a/data.pkl", GOOD), ("a/byteorder", b"big"), ("a/data/0", struct.pack(">6f", *range(6)))]))
+    path.write_bytes(
+        zipped(
+            [
+                ("a/data.pkl", GOOD),
+                ("a/byteorder", b"big"),
+                ("a/data/0", struct.pack(">6f", *range(6))),
+            ]
+        )
+    )
     with store.open(path) as file:
         assert file["w"].tolist() == [[0.0, 1.0, 2.0], [3.0, 4.0, 5.0]]
 
 
-@pytest.mark.parametrize("name", ["checkpoint_zip.pt", "checkpoint_legacy.pt", "strided_zip.pt", "protocol4.pt"])
+@pytest.mark.parametrize(
+    "name", ["checkpoint_zip.pt", "checkpoint_legacy.pt", "strided_zip.pt", "protocol4.pt"]
+)
 def test_random_damage_ends_in_a_store_error_or_not_at_all(name: str, tmp_path: Path) -> None:
     good = (DATA / name).read_bytes()
     rng = random.Random(name)

@@ -24,7 +24,9 @@ def raw(array: np.ndarray) -> np.ndarray:
 
 @pytest.mark.parametrize("name", FILES)
 def test_tensors_are_pytorchs(name: str) -> None:
-    expected = {k.partition(":")[2]: EXPECTED[k] for k in EXPECTED.files if k.startswith(f"{name}:")}
+    expected = {
+        k.partition(":")[2]: EXPECTED[k] for k in EXPECTED.files if k.startswith(f"{name}:")
+    }
     options = {"unknown": "inert"} if name.startswith("module") else {}
     with store.open(DATA / name, **options) as file:
         assert set(file) == set(expected)

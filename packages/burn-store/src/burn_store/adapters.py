@@ -93,9 +93,9 @@ class BurnLayout:
             return (piece._replace(name=f"{head}alpha"),)
         if "MultiheadAttention" in kinds:
             return self._attention(leaf, piece, head)
-        for kind, gates in _GATES.items():
-            if kind in kinds:
-                return self._gates(leaf, piece, head, gates)
+        for kind in leaf.kinds:
+            if kind in _GATES:
+                return self._gates(leaf, piece, head, _GATES[kind])
         if len(leaf.outer) > 1 and "MultiheadAttention" in leaf.outer[-2][1]:
             before, dot, attribute = head.removesuffix(".").rpartition(".")
             if attribute == "out_proj":

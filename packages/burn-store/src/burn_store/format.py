@@ -39,6 +39,19 @@ class Reading(Mapping[str, Array]):
         """Return shape and dtype name without reading the elements."""
         raise NotImplementedError
 
+    def read(self, name: str, into: Array | None = None) -> Array:
+        """Return a tensor's elements in an array of their own.
+
+        Args:
+            name: of a stored tensor.
+            into: an array of the tensor's shape and dtype, in row-major order, that a format may
+                fill and return instead of a new one.
+
+        Raises:
+            StoreError: the framework has no such dtype, or the disk refuses.
+        """
+        raise NotImplementedError
+
     def verify(self, everything: bool = False) -> None:
         """Read what could still turn out corrupt, which is what is compressed.
 
@@ -53,7 +66,7 @@ class Reading(Mapping[str, Array]):
         """Let the file go."""
 
     def __getitem__(self, name: str) -> Array:
-        raise NotImplementedError
+        return self.read(name)
 
     def __iter__(self) -> Iterator[str]:
         raise NotImplementedError

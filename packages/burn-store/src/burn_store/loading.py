@@ -7,6 +7,7 @@ new ones come and the peak of memory is the model and one tensor.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -151,9 +152,10 @@ class Fitting:
         Raises:
             StoreError: the disk refuses; the message says how far it came.
         """
+        spare: Array | None = None
         for number, plan in enumerate(self._plans):
             try:
-                array = self._read(plan)
+                array = self._read(plan, spare)
             except StoreError as cause:
                 if number == 0:
                     raise
@@ -163,12 +165,19 @@ class Fitting:
                     got=str(cause),
                     remedy="Load again from a good file before using the model.",
                 ) from cause
-            _rebind(plan.leaf.value, array, parse_dtype(plan.dtype))
+            # Before the next is read nothing but the model may hold memory.
+            spare = None
+            spare = _rebind(plan.leaf.value, array, parse_dtype(plan.dtype))
 
-    def _read(self, plan: _Plan) -> Array:
+    def _read(self, plan: _Plan, spare: Array | None) -> Array:
         target = native_dtype(plan.dtype, plan.leaf.path)
         if len(plan.pieces) == 1:
-            array = self._reading[plan.stored[0]]
+            spec = self._reading.spec(plan.stored[0])
+            if spare is not None and (
+                spare.shape != spec.shape or spare.dtype != NATIVE[spec.dtype]
+            ):
+                spare = None
+            array = self._reading.read(plan.stored[0], spare)
             if plan.pieces[0].transposed:
                 array = np.ascontiguousarray(array.T)
             return array if array.dtype == target else _cast(array, target)
@@ -193,7 +202,25 @@ def _stored_shape(shape: tuple[int, ...], piece: Piece) -> tuple[int, ...]:
     return shape[::-1] if piece.transposed else shape
 
 
-def _rebind(value: Any, array: Array, dtype: DType) -> None:
+def _references(value: object) -> int:
+    return sys.getrefcount(value)
+
+
+def _alone() -> int:
+    """Return what `_references` says of an object that only one variable holds."""
+    probe = object()
+    return _references(probe)
+
+
+_ALONE = _alone()
+
+
+def _rebind(value: Any, array: Array, dtype: DType) -> Array | None:
+    """Give a parameter or buffer its new value; return the old array if nobody else can see it.
+
+    Memory of an array that was just let go is mapped already: reading the next tensor into it saves
+    the page faults of a new one, which cost more than the reading.
+    """
     tensor = value.b.resource.plain_context().tensor_from_numpy(array, copy=False)
     if value.dtype is not dtype:
         # Rebinding keeps the dtype, so another one is taken on first.
@@ -201,7 +228,12 @@ def _rebind(value: Any, array: Array, dtype: DType) -> None:
             value.cast(dtype)
         else:
             value.v = value.detach().to(dtype).v
+    old: Any = value.v
     value.set(tensor)
+    if type(old) is not np.ndarray or old.base is not None or not old.flags.c_contiguous:
+        return None
+    usable = old.flags.owndata and old.flags.writeable and _references(old) == _ALONE
+    return old if usable else None
 
 
 def pieces_to_save(

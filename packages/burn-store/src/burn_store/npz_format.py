@@ -25,6 +25,7 @@ from burn_store.elements import (
 )
 from burn_store.files import FileBytes
 from burn_store.format import API_VERSION, Reading, Source
+from burn_store.json_text import parsed
 from burn_store.tied import tied_in_metadata
 
 # What numpy has no name for is kept beside the arrays: metadata, and which of them are bfloat16.
@@ -62,12 +63,14 @@ class NpzReading(Reading):
         """Return shape and dtype name without reading the elements."""
         return self._stored[name].spec
 
-    def __getitem__(self, name: str) -> Array:
+    def read(self, name: str, into: Array | None = None) -> Array:
+        """Return an array of its own."""
         found = self._stored[name]
-        shape = found.spec.shape
-        array = np.empty(
-            shape[::-1] if found.fortran else shape, native_dtype(found.spec.dtype, name)
-        )
+        shape = found.spec.shape[::-1] if found.fortran else found.spec.shape
+        # A transposed or swapped array is copied once more, so there is nothing to save.
+        if into is None or found.fortran or found.swapped:
+            into = np.empty(shape, native_dtype(found.spec.dtype, name))
+        array = into
         if array.size:
             self._archive.into(found.member, found.start, array.reshape(-1).view(np.uint8).data)
         array = normalised(array.byteswap() if found.swapped else array)
@@ -214,15 +217,9 @@ def _extra(archive: Archive, found: _Stored) -> dict[str, str]:
         raise StoreError(
             "store.open", f"{_EXTRA} of a .npz file is JSON as bytes", got=found.spec.dtype
         )
-    raw = archive.read(found.member, _MAX_EXTRA)[found.start :]
-    try:
-        made = json.loads(raw)
-    except (ValueError, RecursionError):
-        made = None
-    if not isinstance(made, dict) or not all(isinstance(v, str) for v in made.values()):
-        raise StoreError(
-            "store.open", f"{_EXTRA} of a .npz file is text by key", got=shortened(raw)
-        )
+    made = parsed(archive.read(found.member, _MAX_EXTRA)[found.start :], f"{_EXTRA} of a .npz file")
+    if not all(isinstance(v, str) for v in made.values()):
+        raise StoreError("store.open", f"{_EXTRA} of a .npz file is text by key")
     return made
 
 

@@ -19,6 +19,7 @@ from burn_std import StoreError
 from burn_store.elements import NATIVE, Spec, byte_count, checked_shape, native_dtype, shortened
 from burn_store.files import FileBytes
 from burn_store.format import API_VERSION, Source
+from burn_store.json_text import parsed
 from burn_store.spans import Span, SpanReading, checked_spans
 from burn_store.tied import tied_in_metadata
 
@@ -31,8 +32,6 @@ CODES = {name: code for code, name in NAMES.items()}
 
 # The largest headers of public checkpoints are a few MB; parsing more would take seconds.
 MAX_HEADER = 16_000_000
-# Lists and objects in it: three per tensor. Parsed, an empty list takes thirty times its bytes.
-_MAX_NESTED = 750_000
 _ALIGN = 8
 
 
@@ -118,33 +117,7 @@ def _header(file: FileBytes) -> tuple[int, dict[str, Any]]:
             f"the header of a safetensors file lies inside it and has at most {MAX_HEADER} bytes",
             got=f"{file.path.name}: a header of {length} bytes in a file of {file.size}",
         )
-    raw = file.read(8, length)
-    if raw.count(b"[") + raw.count(b"{") > _MAX_NESTED:
-        raise StoreError(
-            "store.open",
-            f"the header of a safetensors file has at most {_MAX_NESTED} lists and objects",
-            got=file.path.name,
-        )
-    try:
-        header = json.loads(raw.decode("utf-8"), object_pairs_hook=_once)
-    except (ValueError, RecursionError) as cause:
-        raise StoreError(
-            "store.open",
-            "the header of a safetensors file is JSON",
-            got=f"{file.path.name}: {shortened(str(cause))}",
-        ) from None
-    if not isinstance(header, dict):
-        raise StoreError(
-            "store.open", "the header of a safetensors file is a JSON object", got=file.path.name
-        )
-    return 8 + length, header
-
-
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    made = dict(pairs)
-    if len(made) != len(pairs):
-        raise ValueError("a name stands twice")
-    return made
+    return 8 + length, parsed(file.read(8, length), f"the header of {file.path.name}")
 
 
 def _span(name: str, entry: object) -> Span:

@@ -12,6 +12,7 @@ from burn_std import StoreError
 from burn_store.elements import Array, Spec, shortened
 from burn_store.files import FileBytes
 from burn_store.format import API_VERSION, Reading, Source, format_to_read
+from burn_store.json_text import parsed
 from burn_store.tied import tied_in_metadata
 
 _MAX_INDEX = 16_000_000
@@ -39,8 +40,9 @@ class ShardedReading(Reading):
         """Return shape and dtype name without reading the elements."""
         return self._shards[self._where[name]].spec(name)
 
-    def __getitem__(self, name: str) -> Array:
-        return self._shards[self._where[name]][name]
+    def read(self, name: str, into: Array | None = None) -> Array:
+        """Return a tensor's elements in an array of their own."""
+        return self._shards[self._where[name]].read(name, into)
 
     def verify(self, everything: bool = False) -> None:
         """Check every shard."""
@@ -127,13 +129,8 @@ def _index(path: Path) -> tuple[dict[str, str], dict[str, str]]:
         raw = file.read(0, file.size)
     finally:
         file.close()
-    try:
-        index = json.loads(raw.decode("utf-8"))
-    except (ValueError, RecursionError) as cause:
-        raise StoreError(
-            "store.open", "an index is JSON", got=f"{path.name}: {shortened(str(cause))}"
-        ) from None
-    where = index.get("weight_map") if isinstance(index, dict) else None
+    index = parsed(raw, f"the index {path.name}")
+    where = index.get("weight_map")
     if not isinstance(where, dict) or not all(isinstance(v, str) for v in where.values()):
         raise StoreError(
             "store.open", "the weight_map of an index says the file of each tensor", got=path.name

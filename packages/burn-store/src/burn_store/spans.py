@@ -93,9 +93,10 @@ class SpanReading(Reading):
         """Return shape and dtype name without reading the elements."""
         return self._spans[name].spec
 
-    def __getitem__(self, name: str) -> Array:
+    def read(self, name: str, into: Array | None = None) -> Array:
+        """Return a tensor's elements in an array of their own."""
         spec, start, _ = self._spans[name]
-        array = np.empty(spec.shape, native_dtype(spec.dtype, name))
+        array = np.empty(spec.shape, native_dtype(spec.dtype, name)) if into is None else into
         if array.size:
             # Little-endian on disk; every machine numpy runs on today is too, others swap.
             self._file.into(self._begin + start, array.reshape(-1).view(np.uint8).data)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Mapping
 
+from burn_store.json_text import parsed
+
 # One JSON object under one key: alias to the name that is stored.
 TIED = "burn.tied"
 
@@ -26,11 +28,8 @@ def tied_in_metadata(metadata: Mapping[str, str], stored: Collection[str]) -> di
     found = {
         alias: kept for alias, kept in metadata.items() if kept in stored and alias not in stored
     }
-    try:
-        own = json.loads(metadata.get(TIED, "{}"))
-    except (ValueError, RecursionError):
-        own = {}
-    if isinstance(own, dict):
+    if TIED in metadata:
+        own = parsed(metadata[TIED].encode("utf-8", "surrogatepass"), "the list of tied tensors")
         found |= {
             alias: kept for alias, kept in own.items()
             if isinstance(kept, str) and kept in stored and alias not in stored

@@ -64,15 +64,22 @@ class TorchReading(Reading):
         ref = self._tensors[name]
         return Spec(ref.shape, ref.dtype)
 
-    def __getitem__(self, name: str) -> Array:
+    def read(self, name: str, into: Array | None = None) -> Array:
+        """Return a tensor's elements in an array of their own."""
         ref = self._tensors[name]
         dtype = native_dtype(ref.dtype, name)
         if not byte_count(ref.shape, 1):
             return np.empty(ref.shape, dtype)
         span = 1 + sum((n - 1) * s for n, s in zip(ref.shape, ref.strides, strict=True))
+        native = self._little == (sys.byteorder == "little")
+        if into is not None and native and _dense(ref):
+            self._read(
+                ref.storage, ref.offset * dtype.itemsize, into.reshape(-1).view(np.uint8).data
+            )
+            return normalised(into)
         flat = np.empty(span, dtype)
         self._read(ref.storage, ref.offset * dtype.itemsize, flat.view(np.uint8).data)
-        if self._little != (sys.byteorder == "little"):
+        if not native:
             flat = flat.byteswap()
         flat = normalised(flat)
         if _dense(ref):

@@ -1,4 +1,4 @@
-"""Writes the PyTorch files of this folder and what PyTorch reads from them; run it with PyTorch 2.13.
+"""Writes the PyTorch files of this folder and what PyTorch 2.13 reads from them.
 
     python make_torch_files.py <folder of the module cases>
 
@@ -33,26 +33,55 @@ def main(cases):
     dtypes = {
         name: (torch.arange(6).reshape(2, 3) % 2).to(getattr(torch, name))
         for name in (
-            "float64", "float32", "float16", "bfloat16", "int64", "int32", "int16", "int8", "uint8",
-            "bool", "uint16", "uint32", "uint64",
+            "float64",
+            "float32",
+            "float16",
+            "bfloat16",
+            "int64",
+            "int32",
+            "int16",
+            "int8",
+            "uint8",
+            "bool",
+            "uint16",
+            "uint32",
+            "uint64",
         )
     }
     strided = {
-        "base": base, "transposed": base.T, "step": base[::2, 1::2], "column": base[:, 2],
-        "row": base[1], "expanded": base[:1, :1].expand(3, 5), "scalar": base[2, 3],
-        "empty": torch.empty(0, 4), "permuted": torch.randn(2, 3, 4).permute(2, 0, 1),
+        "base": base,
+        "transposed": base.T,
+        "step": base[::2, 1::2],
+        "column": base[:, 2],
+        "row": base[1],
+        "expanded": base[:1, :1].expand(3, 5),
+        "scalar": base[2, 3],
+        "empty": torch.empty(0, 4),
+        "permuted": torch.randn(2, 3, 4).permute(2, 0, 1),
         "channels_last": torch.randn(2, 3, 4, 5).to(memory_format=torch.channels_last),
     }
     checkpoint = {
-        "epoch": 7, "lr": 0.5, "note": None, "args": argparse.Namespace(width=4, deep=[1, 2]),
-        "history": [1.0] * 100, "device": torch.device("cpu"), "size": torch.Size([2, 3]), "dtype": torch.float16,
-        "rng": np.arange(3), "loss": np.float64(1.5), "path": Path("a") / "b", "range": {1, 2},
+        "epoch": 7,
+        "lr": 0.5,
+        "note": None,
+        "args": argparse.Namespace(width=4, deep=[1, 2]),
+        "history": [1.0] * 100,
+        "device": torch.device("cpu"),
+        "size": torch.Size([2, 3]),
+        "dtype": torch.float16,
+        "rng": np.arange(3),
+        "loss": np.float64(1.5),
+        "path": Path("a") / "b",
+        "range": {1, 2},
         "model": OrderedDict(weight=shared, bias=torch.nn.Parameter(torch.ones(3)), tied=shared),
         "optim": {
-            "state": {0: {"step": torch.tensor(3.0), "exp_avg": torch.randn(3, 4)}, 1: {"exp_avg": torch.ones(3)}},
+            "state": {
+                0: {"step": torch.tensor(3.0), "exp_avg": torch.randn(3, 4)},
+                1: {"exp_avg": torch.ones(3)},
+            },
             "param_groups": [{"lr": 0.1, "params": [0, 1]}],
         },
-    }  # fmt: skip
+    }
     net = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.BatchNorm1d(4))
     expected = {}
 
@@ -63,8 +92,18 @@ def main(cases):
     def flat(value, prefix=""):
         if isinstance(value, torch.Tensor):
             return {prefix: value}
-        items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
-        return {n: t for k, v in items for n, t in flat(v, f"{prefix}.{k}" if prefix else str(k)).items()}
+        items = (
+            value.items()
+            if isinstance(value, dict)
+            else enumerate(value)
+            if isinstance(value, list)
+            else ()
+        )
+        return {
+            n: t
+            for k, v in items
+            for n, t in flat(v, f"{prefix}.{k}" if prefix else str(k)).items()
+        }
 
     for kind, legacy in (("zip", False), ("legacy", True)):
         options = {"_use_new_zipfile_serialization": not legacy}
@@ -88,7 +127,11 @@ def main(cases):
     for path in sorted(Path(cases).glob("*.pt")):
         state = torch.load(path, weights_only=True)
         digests[path.stem] = {
-            key: [str(t.dtype).removeprefix("torch."), list(t.shape), hashlib.sha256(bits(t).tobytes()).hexdigest()]
+            key: [
+                str(t.dtype).removeprefix("torch."),
+                list(t.shape),
+                hashlib.sha256(bits(t).tobytes()).hexdigest(),
+            ]
             for key, t in state.items()
         }
     (HERE / "module_digests.json").write_text(json.dumps(digests, indent=0))
