@@ -139,6 +139,9 @@ class MultiheadAttention(Module):
                 p = key_padding_mask.unsqueeze(0) if single else key_padding_mask
                 padding = _allowed(p[:, None, None, :])
             mask = _both(_allowed(self._mask(attn_mask, q)), padding)
+            if is_causal and (self.bias_k is not None or self.add_zero_attn):
+                # The added key and value stand in nobody's future.
+                mask, is_causal = _both(mask, _lower(q.shape[2], k.shape[2], q)), False
             k, v, mask = self._extended(k, v, mask)
         out, weights = self._attend(q, k, v, mask, is_causal, need_weights)
         out = self.out_proj(out.transpose(1, 2).flatten(2))
@@ -273,13 +276,16 @@ class MultiheadAttention(Module):
             k, v = k.repeat_interleave(groups, 1), v.repeat_interleave(groups, 1)
         scores = (q @ k.transpose(-1, -2)) * (1.0 / math.sqrt(self.head_dim))
         if causal:
-            rows, columns = scores.shape[-2:]
-            lower = full((rows, columns), True, dtype=bool_, device=_plain(q)).tril()
-            mask = _both(mask, lower)
+            mask = _both(mask, _lower(*scores.shape[-2:], q))
         found = _softmax(scores, mask)
         if p:
             found = F.dropout(found, p, True)
         return found @ v, found
+
+
+def _lower(rows: int, columns: int, like: Tensor) -> Tensor:
+    """Return the mask under which row i may attend to columns up to i."""
+    return full((rows, columns), True, dtype=bool_, device=_plain(like)).tril()
 
 
 def _plain(x: Tensor) -> Device:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from burn_core import Buffer, Module, Parameter, init, is_training, updates_statistics
+from burn_core import Buffer, Module, Parameter, init, is_training
 from burn_dispatch import Device
 from burn_std import ArgumentError, DType, ShapeError
 from burn_std.dtypes import int64
@@ -164,6 +164,7 @@ class _InstanceNorm(Module):
         if track_running_stats:
             self.running_mean = Buffer(init.fresh(shape, dtype, device))
             self.running_var = Buffer(init.fresh(shape, dtype, device))
+            # PyTorch's checkpoints hold it; nothing ever counts.
             self.num_batches_tracked = Buffer(init.fresh((), int64, device))
             init.ones_(self.running_var)
 
@@ -177,8 +178,6 @@ class _InstanceNorm(Module):
             )  # fmt: skip
         x = input.unsqueeze(0) if rank == self.dims + 1 else input
         own = is_training() or not self.track_running_stats
-        if self.num_batches_tracked is not None and updates_statistics():
-            self.num_batches_tracked.set(self.num_batches_tracked.detach() + 1)
         out = F.instance_norm(
             x, self.running_mean, self.running_var, self.weight, self.bias, own, self.momentum,
             self.eps,
