@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 
 from burn_cube.errors import KernelFaultError, LaunchError
-from burn_cube.halves import widen_halves
+from burn_cube.lowering.halves import widen_halves
 from burn_cube.interpreter.memory import Watched, Watcher
 from burn_cube.interpreter.numeric import NUMERIC, cast, native
 from burn_cube.interpreter.planes import plane
 from burn_cube.ir import Kernel, Op, Region
-from burn_cube.rewrite import clone
+from burn_cube.lowering.rewrite import clone
 from burn_cube.types import Memory, Vector, scalar_of, width_of
 
 Array = Any
@@ -211,6 +211,8 @@ class _Machine:
     def _do_cast(self, op: Op) -> None:
         old, new = scalar_of(op.args[0].type), scalar_of(op.type)
         self.values[op] = cast(np.asarray(self._value(op.args[0])), old, new)
+
+    _do_raw_cast = _do_cast
 
     def _do_bitcast(self, op: Op) -> None:
         value = np.ascontiguousarray(self._value(op.args[0]))

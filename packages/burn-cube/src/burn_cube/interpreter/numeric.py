@@ -84,8 +84,24 @@ _erf = np.vectorize(math.erf, otypes=[np.float64])
 
 
 def _fma(a: Array, b: Array, c: Array) -> Array:
-    wide = np.float64 if a.dtype == np.float32 else np.longdouble
-    return (a.astype(wide) * b.astype(wide) + c.astype(wide)).astype(a.dtype)
+    if a.dtype == np.float32:
+        return (a.astype(np.float64) * b.astype(np.float64) + c.astype(np.float64)).astype(a.dtype)
+    # The product and the sum with what they round away (Dekker, Knuth), rounded once at the end.
+    product = a * b
+    a_hi, b_hi = _upper(a), _upper(b)
+    a_lo, b_lo = a - a_hi, b - b_hi
+    lost = ((a_hi * b_hi - product) + a_hi * b_lo + a_lo * b_hi) + a_lo * b_lo
+    total = product + c
+    back = total - product
+    lost = lost + ((product - (total - back)) + (c - back))
+    return np.where(np.isfinite(lost), total + lost, total)
+
+
+def _upper(a: Array) -> Array:
+    """Return the upper half of the mantissa of float64 values."""
+    return (np.ascontiguousarray(a).view(np.uint64) & np.uint64(0xFFFFFFFFF8000000)).view(
+        np.float64
+    )
 
 
 def _float_mod(a: Array, b: Array) -> Array:
@@ -142,6 +158,12 @@ def _mulhi(a: Array, b: Array) -> Array:
     return a1 * b1 + (mid >> half) + (mid2 >> half)
 
 
+def _popcount(a: Array) -> Array:
+    # Of a negative number numpy counts the bits of its magnitude.
+    unsigned = np.ascontiguousarray(a).view(BITS[a.dtype.itemsize])
+    return np.bitwise_count(unsigned).astype(a.dtype)
+
+
 def _leading_zeros(a: Array) -> Array:
     bits = a.dtype.itemsize * 8
     unsigned = np.ascontiguousarray(a).view(BITS[a.dtype.itemsize])
@@ -172,7 +194,7 @@ NUMERIC: dict[str, Callable[..., Array]] = {
     "erf": _wide(_erf),
     "floor": np.floor, "ceil": np.ceil, "trunc": np.trunc, "round": np.rint,
     "neg": np.negative, "abs": np.abs, "sign": _sign, "not": _not,
-    "popcount": lambda a: np.bitwise_count(a).astype(a.dtype), "leading_zeros": _leading_zeros,
+    "popcount": _popcount, "leading_zeros": _leading_zeros,
     "isnan": np.isnan, "isinf": np.isinf, "isfinite": np.isfinite,
     "add": np.add, "sub": np.subtract, "mul": np.multiply, "mulhi": _mulhi, "div": np.divide,
     "floordiv": _floordiv, "mod": _mod, "truncdiv": _truncdiv, "rem": np.fmod,
@@ -184,4 +206,7 @@ NUMERIC: dict[str, Callable[..., Array]] = {
     "eq": np.equal, "ne": np.not_equal, "lt": np.less, "le": np.less_equal,
     "gt": np.greater, "ge": np.greater_equal,
     "fma": _fma,
+    # What legalisation leaves; lowered kernels run here as well, which tests the lowering.
+    "raw_div": _truncdiv, "raw_rem": np.fmod, "raw_shl": np.left_shift,
+    "raw_shr": np.right_shift,
 }  # fmt: skip

@@ -1,0 +1,27 @@
+"""Lowering: what a target lacks is written with what every target has, once for all of them."""
+
+from __future__ import annotations
+
+from burn_cube.ir import Kernel
+from burn_cube.lowering.halves import widen_halves
+from burn_cube.lowering.integers import legalize
+from burn_cube.lowering.planes import planes_in_memory
+from burn_cube.lowering.rewrite import clone
+from burn_cube.lowering.transcendental import expand_math
+from burn_cube.passes import simplify
+
+
+def lower(kernel: Kernel, *, planes: bool, math: bool) -> Kernel:
+    """Return a copy that holds only what every emitter knows.
+
+    Args:
+        kernel: the kernel as the front end or a builder made it; it stays as it is.
+        planes: write plane operations with shared memory and barriers.
+        math: write transcendental functions as polynomials.
+    """
+    made = widen_halves(clone(kernel))
+    if planes:
+        made = planes_in_memory(made)
+    if math:
+        made = expand_math(made)
+    return simplify(legalize(made))
