@@ -24,12 +24,14 @@ class FusionBackend(Backend):
         self.inner = inner
         super().__init__(inner.table, {d: d for d in PLAIN if inner.supports_dtype(d)})
         self.recorder = Recorder(inner)
+        # Equal shapes are one object where possible: broadcasting is then seen without a look-up.
+        self._shapes: dict[tuple[int, ...], tuple[int, ...]] = Memo(lambda shape: shape)
 
     # ---- host ---------------------------------------------------------------------------------
 
     def _value(self, buf: Any) -> Value:
         v = object.__new__(Value)
-        v.shape = tuple(buf.shape)
+        v.shape = self._shapes[tuple(buf.shape)]
         v.dtype = self.inner.dtypes[buf.dtype]
         v.seg = v.op = None
         v.slot = -1
@@ -117,8 +119,8 @@ class FusionBackend(Backend):
             self.accepts(entry, first.dtype)
         out = entry.infer(*specs)
         if isinstance(out, Spec):
-            return out.shape, out.dtype
-        return [(s.shape, s.dtype) for s in out]
+            return self._shapes[out.shape], out.dtype
+        return [(self._shapes[s.shape], s.dtype) for s in out]
 
     def _out_dtype(self, entry: Entry) -> Memo:
         """Return the look-up from input to output dtype of a map."""
@@ -137,7 +139,7 @@ class FusionBackend(Backend):
             return self._dynamic(entry)
         recorder = self.recorder
         constants: dict[str, Any] = {
-            "TLS": recorder.tls, "CUT": recorder.cut, "EXT": recorder.external, "VALUE": Value,
+            "TLS": recorder.tls, "CUT": recorder.cut, "VALUE": Value,
             "NEWV": object.__new__, "CODE": entry.code, "CAP": CAP,
         }  # fmt: skip
         lines = self._shape_lines(entry, constants)
@@ -152,12 +154,12 @@ class FusionBackend(Backend):
             v = f"{i.name}_v"
             if i.many:
                 constants["TUPLE"] = tuple
-                code.append(f"TUPLE([e_.slot if e_.seg is seg_ else EXT(seg_, e_) for e_ in {v}])")
+                code.append(f"TUPLE([e_.slot if e_.seg is seg_ else seg_.slots[e_] for e_ in {v}])")
             elif i.optional:
-                here = f"{v}.slot if {v}.seg is seg_ else EXT(seg_, {v})"
+                here = f"{v}.slot if {v}.seg is seg_ else seg_.slots[{v}]"
                 code.append(f"(None if {v} is None else {here})")
             else:
-                code.append(f"{v}.slot if {v}.seg is seg_ else EXT(seg_, {v})")
+                code.append(f"{v}.slot if {v}.seg is seg_ else seg_.slots[{v}]")
         code += [a.name for a in entry.attrs if a.kind == "static"]
         runtime = [a.name for a in entry.attrs if a.kind != "static"]
         classed = any(a.kind == "extent" for a in entry.attrs) or entry.klass in (
@@ -197,7 +199,9 @@ class FusionBackend(Backend):
                 if len(entry.inputs) == 2:
                     from burn_ir.rules.basic import broadcast_shapes
 
-                    constants["BCAST"] = Memo(lambda key: broadcast_shapes(entry.name, *key))
+                    constants["BCAST"] = Memo(
+                        lambda key: self._shapes[broadcast_shapes(entry.name, *key)]
+                    )
                     y = entry.inputs[1].name
                     lines.append(f"if sh_ is not {y}_v.shape: sh_ = BCAST[sh_, {y}_v.shape]")
                 return [*lines, "od_ = OUT[d_]"]

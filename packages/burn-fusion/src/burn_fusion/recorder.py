@@ -15,7 +15,16 @@ from typing import Any
 
 from burn_backend import Backend, Memo
 from burn_fusion.plan import Plan, bind_kernels, can_fail, decode
-from burn_fusion.segment import Holder, Local, Poison, Segment, Value, axis_classes, live_slots
+from burn_fusion.segment import (
+    Externals,
+    Holder,
+    Local,
+    Poison,
+    Segment,
+    Value,
+    axis_classes,
+    live_slots,
+)
 from burn_ir import CATALOG
 from burn_std import BurnError, ExecutionError
 
@@ -38,7 +47,7 @@ class Recorder:
         self.inner = inner
         self.lock = threading.RLock()
         self.holders: weakref.WeakSet[Holder] = weakref.WeakSet()
-        self.tls = Local(self._register)
+        self.tls = Local(self._register, self.buffer)
         self.classes = Memo(axis_classes)
         self.plans: dict[Any, Plan] = {}
         self.by_program: dict[Any, list[Plan]] = {}
@@ -61,16 +70,6 @@ class Recorder:
         So a loop is cut at the same places of its body, whatever its length.
         """
         return hash(tuple([v.op[0] for v in vals[-16:]])) & 3 == 0
-
-    def external(self, seg: Segment, value: Value) -> int:
-        """Return the slot of a value from outside the segment."""
-        slot = seg.ext_slots.get(id(value))
-        if slot is None:
-            self.buffer(value)
-            slot = -1 - len(seg.ext)
-            seg.ext.append(value)
-            seg.ext_slots[id(value)] = slot
-        return slot
 
     def buffer(self, value: Value) -> Any:
         """Return the payload of a value, running its segment if need be."""
@@ -100,7 +99,7 @@ class Recorder:
         with self.lock:
             for holder in self.holders:
                 if holder.seg is seg:
-                    holder.seg = Segment()
+                    holder.seg = Segment(self.buffer)
 
     def flush(self, seg: Segment) -> None:
         """Seal and run a segment; safe from any thread."""
@@ -108,7 +107,7 @@ class Recorder:
         if h.seg is seg:
             if not seg.vals:
                 return
-            h.seg = Segment()
+            h.seg = Segment(self.buffer)
         else:
             self.seal(seg)
         with seg.lock:
@@ -144,7 +143,7 @@ class Recorder:
         self.flushes += 1
         seg.vals = []
         seg.ext = []
-        seg.ext_slots = {}
+        seg.slots = Externals(self.buffer, seg.ext)
         seg.rt = {}
         seg.rebinds = []
         seg.outcome = None
@@ -175,12 +174,12 @@ class Recorder:
 
     def _donated(self, ext: list[Value]) -> frozenset[int]:
         """Return the externals that nobody else can see, neither value nor memory."""
-        # references: the segment's list, this copy of it, the argument of getrefcount
+        # references: the segment's list and slots, this copy, the argument of getrefcount
         return frozenset(
             [
                 -1 - k
                 for k in range(len(ext))
-                if getrefcount(ext[k]) == 3 and self.inner.owned(ext[k])
+                if getrefcount(ext[k]) == 4 and self.inner.owned(ext[k])
             ]
         )
 

@@ -47,13 +47,34 @@ class Poison:
         self.error = error
 
 
+class Externals(dict[Value, int]):
+    """Slots of a segment's externals by identity; a value asked for the first time is taken in.
+
+    A look-up here costs a third of a call, and every operation makes one per external input.
+    """
+
+    __slots__ = ("buffer", "ext")
+
+    def __init__(self, buffer: Callable[[Value], Any], ext: list[Value]) -> None:
+        super().__init__()
+        self.buffer = buffer
+        self.ext = ext
+
+    def __missing__(self, value: Value) -> int:
+        self.buffer(value)  # runs the segment that makes it, raises what went wrong there
+        slot = -1 - len(self.ext)
+        self.ext.append(value)
+        self[value] = slot
+        return slot
+
+
 class Segment:
     """Operations recorded and not yet run, of one thread.
 
     Attributes:
         vals: values by slot.
         ext: values from outside, slot -1 - k for the k-th.
-        ext_slots: their slots by identity; on the value itself they went wrong with two threads.
+        slots: their slots; on the value itself they went wrong with two threads.
         rt: run-time extents and scalars by slot.
         rebinds: (object, old payload) noted before an object was given a recorded value.
         lock: held while it runs; a second reader waits here.
@@ -69,18 +90,18 @@ class Segment:
         "donated",
         "done",
         "ext",
-        "ext_slots",
         "lock",
         "outcome",
         "rebinds",
         "rt",
+        "slots",
         "vals",
     )  # fmt: skip
 
-    def __init__(self) -> None:
+    def __init__(self, buffer: Callable[[Value], Any]) -> None:
         self.vals: list[Value] = []
         self.ext: list[Value] = []
-        self.ext_slots: dict[int, int] = {}
+        self.slots = Externals(buffer, self.ext)
         self.rt: dict[int, tuple[Any, ...]] = {}
         self.rebinds: list[tuple[Any, Any]] = []
         self.lock = threading.RLock()
@@ -95,15 +116,15 @@ class Holder:
 
     __slots__ = ("__weakref__", "seg")
 
-    def __init__(self) -> None:
-        self.seg = Segment()
+    def __init__(self, buffer: Callable[[Value], Any]) -> None:
+        self.seg = Segment(buffer)
 
 
 class Local(threading.local):
     """The holder of the current thread, for one resource."""
 
-    def __init__(self, register: Callable[[Holder], None]) -> None:
-        self.h = Holder()
+    def __init__(self, register: Callable[[Holder], None], buffer: Callable[[Value], Any]) -> None:
+        self.h = Holder(buffer)
         register(self.h)
 
 
