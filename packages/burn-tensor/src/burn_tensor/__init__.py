@@ -146,6 +146,6 @@ __all__ = [
 __all__ += free.__all__
 __all__.sort()
 
-# What calls functions of the user must not hide the user's frames.
-_BARE = {"backward", "checkpoint", "grad", "value_and_grad"}
+# What calls functions of the user must not hide the user's frames; zeros and ones guard themselves.
+_BARE = {"backward", "checkpoint", "grad", "ones", "value_and_grad", "zeros"}
 guard_names(globals(), set(__all__) - _BARE)

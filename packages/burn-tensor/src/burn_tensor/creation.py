@@ -17,6 +17,7 @@ from burn_backend import TensorBase
 from burn_dispatch import Device, device as named_device, plain_scalar
 from burn_std import ArgumentError, DType, DTypeError, ShapeError, dtypes as dt
 from burn_tensor.arguments import Number, as_int, flat, need_tensor
+from burn_tensor.guard import explained
 
 if TYPE_CHECKING:
     from burn_tensor.methods import Operations
@@ -306,8 +307,11 @@ def zeros(*size: Any, dtype: DType | None = None, device: Device | str | None = 
         >>> burn.zeros(2)
         tensor([0., 0.])
     """
-    b = context_of(device)
-    return b.full(dtype or b.default_float, flat("zeros", "size", size), 0)
+    try:
+        b = context_of(device)
+        return b.full(dtype or b.default_float, flat("zeros", "size", size), 0)
+    except Exception as e:  # noqa: BLE001 - raised again
+        raise explained(e, zeros, ("dtype", "device"), (dtype, device))  # noqa: B904 - it decides
 
 
 def ones(*size: Any, dtype: DType | None = None, device: Device | str | None = None) -> Tensor:
@@ -322,8 +326,11 @@ def ones(*size: Any, dtype: DType | None = None, device: Device | str | None = N
         >>> burn.ones(2)
         tensor([1., 1.])
     """
-    b = context_of(device)
-    return b.full(dtype or b.default_float, flat("ones", "size", size), 1)
+    try:
+        b = context_of(device)
+        return b.full(dtype or b.default_float, flat("ones", "size", size), 1)
+    except Exception as e:  # noqa: BLE001 - raised again
+        raise explained(e, ones, ("dtype", "device"), (dtype, device))  # noqa: B904 - it decides
 
 
 def empty(*size: Any, dtype: DType | None = None, device: Device | str | None = None) -> Tensor:

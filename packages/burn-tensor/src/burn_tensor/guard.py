@@ -156,7 +156,9 @@ def _shown(value: Any) -> str:
     return kind
 
 
-def explained(cause: Exception, body: Any, names: tuple[str, ...], values: Any) -> Exception:
+def explained(
+    cause: Exception, body: Any, names: tuple[str, ...] = (), values: Any = ()
+) -> Exception:
     """Return what a guarded function raises in place of `cause`.
 
     Args:

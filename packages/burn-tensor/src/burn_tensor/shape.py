@@ -22,14 +22,14 @@ from burn_tensor.arguments import (
     permuted,
     reshaped,
 )
-from burn_tensor.guard import guard_methods
+from burn_tensor.guard import explained, guard_methods
 from burn_tensor.methods import Methods
 
 if TYPE_CHECKING:
     from burn_tensor.tensor import Tensor
 
 
-@guard_methods()
+@guard_methods(bare="reshape view permute transpose expand")
 class ShapeMethods(Methods):
     """The same elements under other indices."""
 
@@ -101,9 +101,12 @@ class ShapeMethods(Methods):
             >>> burn.arange(4).reshape(2, -1).shape
             (2, 2)
         """
-        if shape is not None:
-            args = (shape,)
-        return self.b.reshape(self, reshaped(self.v.shape, args))
+        try:
+            if shape is not None:
+                args = (shape,)
+            return self.b.reshape(self, reshaped(self.v.shape, args))
+        except Exception as e:  # noqa: BLE001 - raised again
+            raise explained(e, ShapeMethods.reshape)  # noqa: B904 - it decides
 
     def view(self, *args: Any, size: Sequence[int] | None = None) -> Tensor:
         """Return the same elements under another shape: `reshape`, by PyTorch's other name.
@@ -128,7 +131,10 @@ class ShapeMethods(Methods):
                 "view", "bits are not read as another dtype", got=args[0],
                 remedy="Convert values with .to(dtype), or bits with .numpy().view(...).",
             )  # fmt: skip
-        return self.b.reshape(self, reshaped(self.v.shape, args))
+        try:
+            return self.b.reshape(self, reshaped(self.v.shape, args))
+        except Exception as e:  # noqa: BLE001 - raised again
+            raise explained(e, ShapeMethods.view)  # noqa: B904 - it decides
 
     def view_as(self, other: Tensor) -> Tensor:
         """Return x in the shape of another tensor.
@@ -254,9 +260,12 @@ class ShapeMethods(Methods):
             >>> burn.zeros(2, 3, 4).permute(2, 0, 1).shape
             (4, 2, 3)
         """
-        if dims is not None:
-            args = (dims,)
-        return self.b.permute(self, permuted(len(self.v.shape), args))
+        try:
+            if dims is not None:
+                args = (dims,)
+            return self.b.permute(self, permuted(len(self.v.shape), args))
+        except Exception as e:  # noqa: BLE001 - raised again
+            raise explained(e, ShapeMethods.permute)  # noqa: B904 - it decides
 
     def transpose(self, dim0: int, dim1: int) -> Tensor:
         """Return x with two dims swapped.
@@ -267,7 +276,12 @@ class ShapeMethods(Methods):
             >>> burn.zeros(2, 3).transpose(0, 1).shape
             (3, 2)
         """
-        return self.b.permute(self, SWAPPED[len(self.v.shape), dim0, dim1])
+        try:
+            return self.b.permute(self, SWAPPED[len(self.v.shape), dim0, dim1])
+        except Exception as e:  # noqa: BLE001 - raised again
+            raise explained(  # noqa: B904 - it decides
+                e, ShapeMethods.transpose, ("dim0", "dim1"), (dim0, dim1)
+            )
 
     swapaxes = transpose
     swapdims = transpose
@@ -440,9 +454,12 @@ class ShapeMethods(Methods):
             tensor([[1, 1],
                     [2, 2]])
         """
-        if size is not None:
-            args = (size,)
-        return self.b.expand(self, expanded(self.v.shape, args))
+        try:
+            if size is not None:
+                args = (size,)
+            return self.b.expand(self, expanded(self.v.shape, args))
+        except Exception as e:  # noqa: BLE001 - raised again
+            raise explained(e, ShapeMethods.expand)  # noqa: B904 - it decides
 
     def expand_as(self, other: Tensor) -> Tensor:
         """Return x expanded to the shape of another tensor.

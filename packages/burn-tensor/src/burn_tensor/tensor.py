@@ -92,18 +92,25 @@ class Tensor(
 
     def __getitem__(self, key: Any) -> Tensor:
         try:
-            shape = self.v.shape
             c = key.__class__
+            if c is slice:
+                steps, starts, stops = SLICES[self.v.shape, key.start, key.stop, key.step]
+                return self.b.slice(self, steps, starts, stops)
+            shape = self.v.shape
             if c is int:
                 if shape and -shape[0] <= key < shape[0]:
                     return self.b.select(self, 0, key if key >= 0 else key + shape[0])
                 return getitem(self, key)
-            if c is slice:
-                steps, starts, stops = SLICES[shape, key.start, key.stop, key.step]
-                return self.b.slice(self, steps, starts, stops)
-            if key is None or key is Ellipsis:
+            if key is None:
+                return self.b.unsqueeze(self, (0,))
+            if key is Ellipsis:
                 key, c = (key,), tuple
             if c is tuple:
+                if len(key) == 2 and key[0].__class__ is int and key[1].__class__ is int:
+                    i, j = key
+                    if len(shape) > 1 and -shape[0] <= i < shape[0] and -shape[1] <= j < shape[1]:
+                        row = self.b.select(self, 0, i if i >= 0 else i + shape[0])
+                        return row.b.select(row, 0, j if j >= 0 else j + shape[1])
                 parts = parts_of(key)
                 if parts is not None:
                     w = WINDOWS[shape, parts]
