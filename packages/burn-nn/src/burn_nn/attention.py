@@ -276,7 +276,7 @@ class MultiheadAttention(Module):
             k, v = k.repeat_interleave(groups, 1), v.repeat_interleave(groups, 1)
         scores = (q @ k.transpose(-1, -2)) * (1.0 / math.sqrt(self.head_dim))
         if causal:
-            mask = _both(mask, _lower(*scores.shape[-2:], q))
+            mask = _both(mask, _lower(scores.shape[-2], scores.shape[-1], q))
         found = _softmax(scores, mask)
         if p:
             found = F.dropout(found, p, True)

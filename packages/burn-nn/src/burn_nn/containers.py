@@ -24,7 +24,9 @@ class _Held(Module):
         return ""
 
     def _held(self) -> dict[str, Any]:
-        return {k: v for k, v in self.__dict__.items() if not k.startswith("__")}
+        # A summary puts its watching `forward` among the attributes.
+        own = self.__dict__.items()
+        return {k: v for k, v in own if not k.startswith("__") and k != "forward"}
 
     def _place(self, index: int) -> str:
         names = list(self._held())
@@ -128,6 +130,9 @@ class Sequential(_Held):
 
 class _List(_Held):
     """What lists of modules and of parameters share."""
+
+    def __init__(self, values: Iterable[Any] | None = None) -> None:
+        self.extend(values or [])
 
     def _check(self, value: Any) -> Any:
         return _need_module(type(self).__name__, "an element", value)

@@ -33,11 +33,12 @@ class _Lazy(Module):
     def forward(self, *args: Any) -> Any:
         """Take the size from the first input, become the plain layer and run it."""
         home: Any = source_of(self)
-        size, plain = self.size, self.plain
+        size = self.size
+        plain: Any = self.plain
         if isinstance(home, _Lazy):
             home._materialize(args[0])
         self.__dict__[size] = home.__dict__[size]
-        self.__class__ = plain  # type: ignore[assignment] # the layer becomes the plain one
+        self.__class__ = plain
         return type(self).forward(self, *args)
 
     def _materialize(self, input: Tensor) -> None:
@@ -48,10 +49,11 @@ class _Lazy(Module):
         ]  # fmt: skip
         for p, shape in lazy:
             p.set(p.b.resource.plain_context().full(p.dtype, shape, 0))
-        self.__class__ = self.plain  # type: ignore[assignment] # the layer becomes the plain one
+        plain: Any = self.plain
+        self.__class__ = plain
         # A loaded state has given the values already.
         if len(lazy) == sum(1 for _ in self.parameters()):
-            self.plain.reset_parameters(self)  # type: ignore[attr-defined] # all of them have it
+            plain.reset_parameters(self)
 
 
 class LazyLinear(_Lazy, Linear):
@@ -99,12 +101,10 @@ class _LazyConv(_Lazy):
 
     def _start(self, plain: Any, bias: bool, device: Device | None, dtype: DType | None) -> None:
         """Take the settings of a layer of the smallest size; its parameters become lazy ones."""
-        self.__dict__.update(
-            {k: v for k, v in plain.__dict__.items() if not k.startswith("__") and k != "weight"}
-        )
-        self.in_channels = 0
-        self.__dict__["weight"] = Parameter.lazy(dtype, device)
-        self.__dict__["bias"] = Parameter.lazy(dtype, device) if bias else None
+        settings = {k: v for k, v in plain.__dict__.items() if not k.startswith("__")}
+        settings |= {"in_channels": 0, "weight": Parameter.lazy(dtype, device)}
+        settings["bias"] = Parameter.lazy(dtype, device) if bias else None
+        self.__dict__.update(settings)
 
     def shapes(self) -> dict[str, tuple[int, ...]]:
         """Return the shapes of the parameters."""
