@@ -169,7 +169,7 @@ def _finish(
     else:
         saved = _tuple([_payload(entry, s, r) for s, r in zip(saves, readers, strict=True)])
         make = [
-            "node_ = NEW(NODE); node_.call = CALL; node_.seq = COUNT(); node_.recipe = None",
+            "node_ = NODE(); node_.call = CALL; node_.seq = COUNT(); node_.recipe = None",
             f"node_.parents = {parents}; node_.saved = {saved}; node_.dtype = d_",
             f"node_.attrs = {attrs}; node_.shapes = {shapes}",
         ]
@@ -179,7 +179,7 @@ def _finish(
             *(f"    {m}" for m in make),
             "    for k_, t_ in enumerate(ts_):",
             "        if t_.v.dtype in FLOATS:",
-            "            p_ = NEW(NODE); p_.call = PICK; p_.seq = COUNT(); p_.parents = (node_,)",
+            "            p_ = NODE(); p_.call = PICK; p_.seq = COUNT(); p_.parents = (node_,)",
             "            p_.saved = (); p_.attrs = (k_,); p_.shapes = (); p_.dtype = d_",
             "            p_.recipe = None; t_.node = p_",
         ]

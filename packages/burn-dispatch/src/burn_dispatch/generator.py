@@ -33,7 +33,6 @@ def generate(context: Context, entry: Entry) -> Callable[..., Any]:
     constants: dict[str, Any] = {
         "CTX": context.base,
         "PLAIN_CTX": context.resource.plain_context() if context.base.is_autodiff else None,
-        "NEW": object.__new__,
         "TENSOR": TENSOR_CLASS.cls,
         "AGAIN": Again,
         "BURN_ERROR": BurnError,
@@ -82,12 +81,12 @@ def _frame(entry: Entry, f: Fragments, other: str) -> list[str]:
         body += [
             "ts_ = []",
             "for v_ in r_:",
-            "    t_ = NEW(TENSOR); t_.b = CTX; t_.v = v_; t_.node = None; ts_.append(t_)",
+            "    t_ = TENSOR(); t_.b = CTX; t_.v = v_; t_.node = None; ts_.append(t_)",
             *f.finish,
             "return ts_",
         ]
     else:
-        body += ["t_ = NEW(TENSOR); t_.b = CTX; t_.v = r_"]
+        body += ["t_ = TENSOR(); t_.b = CTX; t_.v = r_"]
         body += f.finish or ["t_.node = None"]
         body += ["return t_"]
     # What mends arguments may raise from far below, but the user's line is what matters.

@@ -138,18 +138,15 @@ class FusionBackend(Backend):
         if entry.klass == "dynamic":
             return self._dynamic(entry)
         recorder = self.recorder
-        constants: dict[str, Any] = {
-            "TLS": recorder.tls, "CUT": recorder.cut, "VALUE": Value,
-            "NEWV": object.__new__, "CODE": entry.code, "CAP": CAP,
-        }  # fmt: skip
+        constants: dict[str, Any] = {"TLS": recorder.tls, "CUT": recorder.cut, "VALUE": Value}
         lines = self._shape_lines(entry, constants)
         body = ["h_ = TLS.h; seg_ = h_.seg; vals_ = seg_.vals; k_ = len(vals_)"]
         if entry.klass in _CUT_BEFORE:
             constants["CONTENT"] = recorder.content_cut
-            body.append(f"if k_ >= {SOFT} and (k_ >= CAP or CONTENT(vals_)): CUT(h_); continue")
+            body.append(f"if k_ >= {SOFT} and (k_ >= {CAP} or CONTENT(vals_)): CUT(h_); continue")
         else:
-            body.append("if k_ >= CAP: CUT(h_); continue")
-        code = ["CODE"]
+            body.append(f"if k_ >= {CAP}: CUT(h_); continue")
+        code = [str(entry.code)]
         for i in entry.inputs:
             v = f"{i.name}_v"
             if i.many:
@@ -175,9 +172,7 @@ class FusionBackend(Backend):
                 code.append("CLASSES[sh_]")
             body.append(f"c_ = ({', '.join(code)},)")
             # A new segment may be open now if an external's own segment had to run.
-            body.append(
-                "r_ = NEWV(VALUE); r_.shape = sh_; r_.dtype = od_; r_.seg = seg_; r_.op = c_"
-            )
+            body.append("r_ = VALUE(); r_.shape = sh_; r_.dtype = od_; r_.seg = seg_; r_.op = c_")
             body.append("r_.slot = k_")
             if runtime:
                 body.append(f"seg_.rt[k_] = ({', '.join(runtime)},)")
@@ -217,7 +212,7 @@ class FusionBackend(Backend):
             f"c_ = ({', '.join(code)},)",
             "r_ = []",
             "for sh_, od_ in specs_:",
-            "    o_ = NEWV(VALUE); o_.shape = sh_; o_.dtype = od_; o_.seg = seg_",
+            "    o_ = VALUE(); o_.shape = sh_; o_.dtype = od_; o_.seg = seg_",
             "    o_.slot = k_ + r_.__len__(); o_.op = (-1, r_.__len__()) if r_ else c_",
             "    r_.append(o_)",
             "vals_.extend(r_)",
