@@ -122,8 +122,13 @@ class MemoryWriter:
         elem = op.type.elem
         name = self.name(op)
         size = op.attrs["size"] * width_of(elem)
-        declared = self.dialect.array(op.type.space, scalar_of(elem), name, size)
-        self.line(declared)
+        dtype, space = scalar_of(elem), op.type.space
+        if space == "shared" and self.dialect.asks(self.kernel):
+            for text in self.dialect.dynamic(dtype, name, self.shared):
+                self.line(text)
+            self.shared += -(-size * dtype.itemsize // 16) * 16
+        else:
+            self.line(self.dialect.array(space, dtype, name, size))
         if op.type.space == "local":
             zero = literal(0, scalar_of(elem), self.dialect)
             self.line(f"for (int z = 0; z < {size}; ++z) {name}[z] = {zero};")

@@ -9,15 +9,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from burn_cube.emit.c_values import literal, value_of
-from burn_std.dtypes import DType, bool_, uint32
+from burn_std.dtypes import DType, bool_
 
 if TYPE_CHECKING:
     from burn_cube.emit.c_memory import MemoryWriter
-
-PLANE_TEXT = """\
-#define PLANE_PARAMS , u32 plane_unit, u32 plane_at, u32 plane_count, __local u64* plane_scratch
-#define PLANE_ARGS , plane_unit, plane_at, plane_count, plane_scratch"""
-
 
 def plane_call(kind: str, dtype: DType, t: str, args: list[str], writer: MemoryWriter) -> str:
     """Return the call of a plane operation, adding its function.
@@ -112,5 +107,3 @@ def _bits() -> str:
         "  return plane_count == PLANE ? v : plane_read_u32(v, 0 PLANE_ARGS);\n}"
     )
 
-
-COUNTED = uint32

@@ -113,6 +113,14 @@ class Dialect(ABC):
     def format(self, dtype: DType) -> str:
         """Return the format of printf."""
 
+    def asks(self, kernel: Kernel) -> bool:
+        """Return whether shared memory is asked for at the launch instead of declared."""
+        return False
+
+    def dynamic(self, dtype: DType, name: str, offset: int) -> list[str]:
+        """Return the declaration of shared memory at an offset of what the launch asks for."""
+        raise NotImplementedError(name)
+
     def tile(self, op: Op, writer: MemoryWriter) -> None:
         """Write an operation on matrix tiles."""
         raise NotImplementedError(op.name)

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from burn_cube.emit.c_math import HELPERS, SPELLED, helper
 from burn_cube.emit.c_memory import MemoryWriter
-from burn_cube.emit.c_plane import PLANE_TEXT, plane_call
+from burn_cube.emit.c_plane import plane_call
 from burn_cube.emit.c_values import BFLOAT
 from burn_cube.emit.dialect import Dialect
 from burn_cube.errors import LaunchError
@@ -24,6 +24,10 @@ typedef int i32; typedef uint u32; typedef long i64; typedef ulong u64; typedef 
 #define FN static inline
 #define bits_of_f32(x) as_uint(x)
 #define f32_of_bits(x) as_float(x)"""
+
+PLANE = """\
+#define PLANE_PARAMS , u32 plane_unit, u32 plane_at, u32 plane_count, __local u64* plane_scratch
+#define PLANE_ARGS , plane_unit, plane_at, plane_count, plane_scratch"""
 
 NAMES = {
     "i8": "char", "u8": "uchar", "i16": "short", "u16": "ushort", "i32": "int", "u32": "uint",
@@ -98,7 +102,7 @@ class OpenCl(Dialect):
             lines.append("typedef double f64;")
         if any(op.name == "plane" for op in ops):
             lines.append(f"#define PLANE {kernel.plane_dim}")
-            lines.append(PLANE_TEXT)
+            lines.append(PLANE)
         return "\n".join(lines)
 
     # --- declarations ----------------------------------------------------------------------
