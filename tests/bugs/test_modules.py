@@ -140,6 +140,36 @@ def test_b80_running_statistics_survive(tracking: Any) -> None:
     assert not norm.running_mean.is_tracked()
 
 
+def test_b82_lstm_blocks_are_input_forget_cell_output(device: Any) -> None:
+    lstm = burn.nn.LSTM(1, 1, bidirectional=True, device=device)
+    lstm.map(lambda path, p: burn.zeros_like(p))
+    blocks = burn.tensor([[1.0], [2.0], [3.0], [4.0]], device=device)
+    lstm.weight_ih_l0.set(blocks)
+    lstm.weight_ih_l0_reverse.set(blocks)
+    start = burn.zeros(2, 1, 1, device=device), burn.ones(2, 1, 1, device=device)
+    _, (h, c) = lstm(burn.ones(1, 1, 1, device=device), start)
+    np.testing.assert_allclose(c.numpy().ravel(), [1.608240] * 2, atol=1e-6)
+    np.testing.assert_allclose(h.numpy().ravel(), [0.906300] * 2, atol=1e-6)
+    # Both biases count, and what is read backwards stands at its own place.
+    lstm.bias_ih_l0.set(burn.full((4,), 0.25, device=device))
+    lstm.bias_hh_l0.set(burn.full((4,), -0.25, device=device))
+    x = burn.tensor([[[1.0]], [[0.5]], [[0.25]]], device=device)
+    output, (h, _) = lstm(x)
+    np.testing.assert_allclose(output[-1, 0, 0].numpy(), h[0, 0, 0].numpy())
+    np.testing.assert_allclose(output[0, 0, 1].numpy(), h[1, 0, 0].numpy())
+
+
+def test_b83_attention_dropout_is_off_outside_training(tracking: Any) -> None:
+    layer = burn.nn.MultiheadAttention(8, 2, dropout=0.5, batch_first=True, device=tracking)
+    x = burn.randn(2, 5, 8, device=tracking)
+    infer, state = layer.valid(), tracking.random_state()
+    for need_weights in (True, False):
+        first, second = (infer(x, x, x, need_weights=need_weights)[0] for _ in range(2))
+        assert first.tolist() == second.tolist()
+    assert tracking.random_state() == state
+    assert layer(x, x, x)[0].tolist() != layer(x, x, x)[0].tolist()
+
+
 def test_b84_dropout_is_reproducible_and_scaled(device: Any, tracking: Any) -> None:
     ones = burn.ones(1000, device=device)
 
