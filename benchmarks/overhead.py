@@ -32,7 +32,6 @@ try:
     import torch
     import torch.nn.functional as TF
 
-    torch.set_num_threads(1)
 except ImportError:
     torch = None  # type: ignore[assignment]
 

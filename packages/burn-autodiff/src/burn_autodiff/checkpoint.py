@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from contextvars import copy_context
 from typing import Any
 
-from burn_autodiff.tape import Call, Node, _pick, make_node
+from burn_autodiff.tape import Call, Node, RecomputedNode, _pick, make_node
 from burn_backend import TensorBase
 from burn_ir import Entry
 from burn_std import AutodiffError
@@ -108,7 +108,7 @@ def balanced_node(
     dtype: Any,
 ) -> Node:
     """Return the node of an operation under the balanced strategy."""
-    node = make_node(call, parents, (), attrs, shapes)
+    node = make_node(call, parents, (), attrs, shapes, RecomputedNode)
     node.dtype = dtype
     entry = call.entry
     assert entry is not None  # noqa: S101 - made for operations only

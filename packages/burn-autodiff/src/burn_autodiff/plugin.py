@@ -169,7 +169,7 @@ def _finish(
     else:
         saved = _tuple([_payload(entry, s, r) for s, r in zip(saves, readers, strict=True)])
         make = [
-            "node_ = NODE(); node_.call = CALL; node_.seq = COUNT(); node_.recipe = None",
+            "node_ = NODE(); node_.call = CALL; node_.seq = COUNT()",
             f"node_.parents = {parents}; node_.saved = {saved}; node_.dtype = d_",
             f"node_.attrs = {attrs}; node_.shapes = {shapes}",
         ]
@@ -181,7 +181,7 @@ def _finish(
             "        if t_.v.dtype in FLOATS:",
             "            p_ = NODE(); p_.call = PICK; p_.seq = COUNT(); p_.parents = (node_,)",
             "            p_.saved = (); p_.attrs = (k_,); p_.shapes = (); p_.dtype = d_",
-            "            p_.recipe = None; t_.node = p_",
+            "            t_.node = p_",
         ]
     if entry.name == "cast":
         untracked = f"{untracked} or r_.dtype not in FLOATS"

@@ -67,7 +67,7 @@ class Node:
         attrs: attributes of the call.
         shapes: shape per input.
         dtype: payload dtype of the promoted input.
-        recipe: how to recompute the output, see `checkpoint`; None otherwise.
+        recipe: how to recompute the output, see `checkpoint`; None but on a `RecomputedNode`.
     """
 
     __slots__ = (
@@ -76,7 +76,6 @@ class Node:
         "call",
         "dtype",
         "parents",
-        "recipe",
         "saved",
         "seq",
         "shapes",
@@ -89,10 +88,17 @@ class Node:
     attrs: tuple[Any, ...]
     shapes: tuple[Any, ...]
     dtype: Any
-    recipe: Any
+    # No slot: setting None on every node of every operation would cost what nobody reads.
+    recipe: Any = None
 
     def __repr__(self) -> str:
         return f"<node {self.call.name} #{self.seq}>"
+
+
+class RecomputedNode(Node):
+    """A node of the balanced strategy."""
+
+    __slots__ = ("recipe",)
 
 
 class _Freed:
@@ -106,10 +112,15 @@ PICK = Call("pick")
 
 
 def make_node(
-    call: Call, parents: Sequence[Any], saved: Any, attrs: tuple[Any, ...] = (), shapes: Any = ()
+    call: Call,
+    parents: Sequence[Any],
+    saved: Any,
+    attrs: tuple[Any, ...] = (),
+    shapes: Any = (),
+    kind: type[Node] = Node,
 ) -> Node:
     """Return a node; generated functions write the same lines inline."""
-    n = object.__new__(Node)
+    n = kind()
     n.call = call
     n.seq = count()
     n.parents = parents
@@ -117,7 +128,6 @@ def make_node(
     n.attrs = attrs
     n.shapes = shapes
     n.dtype = None
-    n.recipe = None
     return n
 
 
@@ -276,7 +286,8 @@ class _Walk:
             if not self.retain:
                 node.saved = FREED
                 node.parents = ()
-                node.recipe = None
+                if node.recipe is not None:
+                    node.recipe = None
         return self.found
 
     def apply(self, node: Node, g: Any) -> None:
