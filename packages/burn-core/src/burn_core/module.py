@@ -12,7 +12,7 @@ from burn_core.constructor import RECORDED, ModuleConfig, register_module
 from burn_core.parameter import Buffer, Parameter
 from burn_core.selection import Selector, group_of
 from burn_core.state import LoadedKeys, ModuleRecord, load_state_dict, state_dict
-from burn_core.tree import REPARAMETERIZED, items, rebuilt, walk
+from burn_core.tree import REPARAMETERIZED, aliases, items, rebuilt, walk
 from burn_dispatch import Device, to_device
 from burn_std import ArgumentError, BurnError, DType, DTypeError
 from burn_tensor import Tensor
@@ -223,6 +223,18 @@ class Module(metaclass=ModuleMeta):
             ShapeError: a lazy parameter has no value yet.
         """
         return sum(p.numel() for p in self.parameters() if p.requires_grad or not trainable)
+
+    def tied_paths(self) -> dict[str, str]:
+        """Return {other path: first path} of tensors that stand in several places.
+
+        State dicts hold them under the first path; files keep this as their alias data.
+
+        Example:
+            >>> layer = burn.nn.Linear(1, 1)
+            >>> burn.nn.Sequential(layer, burn.nn.ReLU(), layer).tied_paths()
+            {'2.weight': '0.weight', '2.bias': '0.bias'}
+        """
+        return aliases(self)
 
     def visit(self, fn: Callable[[str, Parameter], None]) -> None:
         """Call a function for each parameter.

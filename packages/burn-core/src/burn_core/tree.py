@@ -91,25 +91,53 @@ def aliases(module: Any) -> dict[str, str]:
     return out
 
 
+class _Kinds(dict[type, str]):
+    """What to do with values of a class; looked up, since the walk below meets many."""
+
+    def __missing__(self, cls: type) -> str:
+        if issubclass(cls, Tensor):
+            kind = "tensor"
+        elif issubclass(cls, dict):
+            kind = "dict"
+        elif issubclass(cls, (list, tuple)):
+            kind = "list"
+        else:
+            kind = "module" if hasattr(cls, "__burn_module__") else ""
+        # Classes made while running would pile up.
+        if len(self) < 4096:
+            self[cls] = kind
+        return kind
+
+
+_KINDS = _Kinds()
+
+
 def any_autodiff(value: Any, kind: type) -> bool:
     """Return whether a tensor of a class inside a value is of an autodiff context.
 
     Looks through nested containers and modules; a loop, since it runs at every outermost call.
     """
+    kinds = _KINDS
     stack = [value]
     seen: set[int] = set()
     while stack:
         top = stack.pop()
-        if isinstance(top, Tensor):
-            if isinstance(top, kind) and top.b.is_autodiff:
+        what = kinds[top.__class__]
+        if what == "tensor":
+            if top.b.is_autodiff and isinstance(top, kind):
                 return True
-        elif isinstance(top, dict):
-            stack.extend(top.values())
-        elif isinstance(top, (list, tuple)):
+        elif what == "list":
             stack.extend(top)
-        elif is_module(top) and id(top) not in seen:
+        elif what == "dict":
+            stack.extend(top.values())
+        elif what == "module" and id(top) not in seen:
             seen.add(id(top))
-            stack.extend(child for _, child in items(top))
+            inner = top.__dict__
+            if REPARAMETERIZED in inner:
+                stack.extend(child for _, child in items(top))
+            else:
+                # The copy's source and its like begin with two underscores and hold no leaves.
+                stack.extend([v for k, v in inner.items() if kinds[v.__class__] and k[:2] != "__"])
     return False
 
 
