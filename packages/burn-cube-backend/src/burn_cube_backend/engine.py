@@ -1,0 +1,170 @@
+"""One device as kernels of this package see it: memory, launches, faults of indices."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from burn_cube import Kernel
+from burn_cube.runtime.interface import Device, DeviceArray, Loaded
+from burn_cube_backend.code import UNITS
+from burn_cube_backend.geometry import Ints, dense, is_dense, size_of
+from burn_cube_backend.payload import CubeTensor
+from burn_std import DType, IndexRangeError, dtypes as d
+
+# Site and index of the first index outside its dim.
+_RECORD = 2
+# Places above this are computed in 64 bits; the last cube counts a little past the end.
+_FAR = 2**31 - 2**16
+
+
+class Engine:
+    """Allocates, makes kernels once, launches them.
+
+    Attributes:
+        device: the device of burn-cube.
+        validate: indices outside their dim are noted and raised at the next sync.
+    """
+
+    def __init__(self, device: Device) -> None:
+        self.device = device
+        self.validate = os.environ.get("BURN_CUBE_VALIDATE", "1") != "0"
+        self._loaded: dict[Any, Loaded] = {}
+        self._sites: dict[tuple[str, int, int, bool], int] = {}
+        self._record: DeviceArray | None = None
+        self._watching = False
+
+    # --- memory ----------------------------------------------------------------------------
+
+    def empty(self, shape: Ints, dtype: DType) -> CubeTensor:
+        """Return a row-major tensor with undefined elements."""
+        return CubeTensor(self.flat(size_of(shape), dtype), shape, dense(shape), dtype)
+
+    def flat(self, count: int, dtype: DType) -> DeviceArray:
+        """Return memory for so many elements, at least one."""
+        return self.device.empty((max(count, 1),), dtype)
+
+    def from_numpy(self, array: np.ndarray[Any, Any], dtype: DType) -> CubeTensor:
+        """Return a tensor with the elements of an array."""
+        made = self.empty(array.shape, dtype)
+        if array.size and made.buf is not None:
+            flat = np.ascontiguousarray(array).reshape(-1)
+            self.device.write(made.buf.buffer, 0, flat.view(np.uint8))
+        return made
+
+    def solid(self, x: CubeTensor) -> CubeTensor:
+        """Return the tensor with memory behind it."""
+        if x.buf is not None:
+            return x
+        from burn_cube_backend.kernels.create import filled
+
+        made = filled(self, x.dtype, (), x.value)
+        # Payloads of scalars are kept and used again: the next kernel finds the memory.
+        x.buf, x.offset = made.buf, made.offset
+        return x
+
+    def row_major(self, x: CubeTensor) -> CubeTensor:
+        """Return the tensor, or a copy of it, in row-major order."""
+        x = self.solid(x)
+        if is_dense(x.shape, x.strides):
+            return x
+        from burn_cube_backend.kernels.maps import copied
+
+        return copied(self, x)
+
+    def to_numpy(self, x: CubeTensor) -> np.ndarray[Any, Any]:
+        """Return the elements; waits for the device and raises what went wrong on it."""
+        x = self.row_major(x)
+        if 0 in x.shape or x.buf is None:
+            self.check()
+            return host_empty(x)
+        whole = DeviceArray(x.buf.buffer, x.dtype, x.shape, dense(x.shape), x.offset)
+        out = self.device.read_async([whole])[0].result()
+        self.check()
+        return out
+
+    # --- kernels ---------------------------------------------------------------------------
+
+    def run(
+        self, make: Callable[..., Kernel], spec: tuple[Any, ...], count: int, args: Sequence[Any]
+    ) -> None:
+        """Launch a kernel with one unit for each of `count` elements.
+
+        Args:
+            make: the function that writes the kernel.
+            spec: its arguments, all that the kernel depends on.
+            count: units needed.
+            args: buffers and numbers, in the order of the kernel's parameters.
+        """
+        self.cubes(make, spec, -(-count // UNITS), args)
+
+    def cubes(
+        self, make: Callable[..., Kernel], spec: tuple[Any, ...], count: int, args: Sequence[Any]
+    ) -> None:
+        """Launch a kernel with so many cubes."""
+        if count > 0:
+            self.device.launch(self.loaded(make, spec), (count, 1, 1), args)
+
+    def loaded(self, make: Callable[..., Kernel], spec: tuple[Any, ...]) -> Loaded:
+        """Return the kernel of a function and its arguments, compiled at the first call."""
+        key = (make, spec)
+        found = self._loaded.get(key)
+        if found is None:
+            found = self._loaded.setdefault(key, self.device.load(make(*spec)))
+        return found
+
+    def index_dtype(self, *tensors: CubeTensor, count: int = 0) -> DType:
+        """Return the dtype in which every place of these tensors can be computed."""
+        wide = count > _FAR or any(x.buf is not None and x.buf.length > _FAR for x in tensors)
+        return d.int64 if wide else d.int32
+
+    # --- faults ----------------------------------------------------------------------------
+
+    def record(self) -> DeviceArray:
+        """Return the memory in which kernels note an index outside its dim."""
+        if self._record is None:
+            self._record = self.device.array(np.zeros(_RECORD, np.int32), "index faults")
+        self._watching = True
+        return self._record
+
+    def site(self, op: str, dim: int, size: int, negative: bool = False) -> int:
+        """Return the number by which a kernel notes this use of indices; 0 notes nothing."""
+        if not self.validate:
+            return 0
+        key = (op, dim, size, negative)
+        return self._sites.setdefault(key, len(self._sites) + 1)
+
+    def check(self) -> None:
+        """Raise the first index outside its dim since the last check.
+
+        Raises:
+            IndexRangeError: names operation, dim, index and size.
+        """
+        if not self._watching or self._record is None:
+            return
+        self._watching = False
+        site, bad = (int(v) for v in self._record.numpy())
+        if not site:
+            return
+        self._record = None
+        op, dim, size, negative = next(k for k, n in self._sites.items() if n == site)
+        low = -size if negative else 0
+        raise IndexRangeError(
+            op, f"indices along dim {dim} must be in [{low}, {size - 1}]",
+            got=f"index {bad} for size {size}",
+        )  # fmt: skip
+
+    def sync(self) -> None:
+        """Wait for the device and raise what went wrong on it."""
+        self.device.sync()
+        self.check()
+
+
+def host_empty(x: CubeTensor) -> np.ndarray[Any, Any]:
+    """Return an array of the tensor's shape with undefined elements."""
+    from burn_cube.runtime.interface import host_dtype
+
+    return np.empty(x.shape, host_dtype(x.dtype))

@@ -1,0 +1,15 @@
+"""Kernels by family; importing the package fills the table."""
+
+from burn_cube_backend.kernels import (
+    conv as conv,
+    create as create,
+    host as host,
+    index as index,
+    maps as maps,
+    matmul as matmul,
+    random as random,
+    reduce as reduce,
+    scan as scan,
+    sort as sort,
+    views as views,
+)

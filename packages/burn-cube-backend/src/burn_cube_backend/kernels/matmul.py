@@ -1,0 +1,149 @@
+"""Matrix products: a tiled kernel with shared memory, and a plain one for what is small.
+
+Operands are read as they lie: transposed and broadcast views are not copied. 16-bit floats add in
+float32, integers wrap.
+"""
+
+from __future__ import annotations
+
+from burn_cube import Kernel
+from burn_cube_backend.code import Code, Val
+from burn_cube_backend.engine import Engine
+from burn_cube_backend.geometry import broadcast_shape, broadcast_strides, size_of
+from burn_cube_backend.kernels.maps import wide
+from burn_cube_backend.payload import CubeTensor
+from burn_cube_backend.table import kernel
+from burn_std import DType, dtypes as d
+
+# The tile of a cube, its depth, and the square of results of one unit.
+TILE, DEPTH, EACH = 64, 16, 4
+# Below these extents the plain kernel is used.
+SMALL = 32
+
+
+class _Frame:
+    """The parameters that both kernels share: buffers, extents, batches, strides."""
+
+    def __init__(self, code: Code, dtype: DType, rank: int) -> None:
+        self.code = code
+        self.out, self.x, self.y = (code.buffer(n, dtype) for n in ("out", "x", "y"))
+        self.batches, self.m, self.n, self.k = (code.place(p) for p in ("batches", "m", "n", "k"))
+        self.x0, self.y0 = code.place("x_offset"), code.place("y_offset")
+        self.xm, self.xk, self.yk, self.yn = (code.place(p) for p in ("xm", "xk", "yk", "yn"))
+        self.extents = code.places("extent", rank)
+        self.xs, self.ys = code.places("x_stride", rank), code.places("y_stride", rank)
+
+    def heads(self, batch: Val) -> tuple[Val, Val]:
+        """Return where the two matrices of a batch begin."""
+        coords = self.code.coords(batch, self.extents)
+        return (
+            self.code.walk(self.x0, coords, self.xs), self.code.walk(self.y0, coords, self.ys)
+        )  # fmt: skip
+
+
+def plain_kernel(dtype: DType, rank: int, index: DType) -> Kernel:
+    """Write one result per unit."""
+    code = Code("matmul_plain", index)
+    f = _Frame(code, dtype, rank)
+    acc = wide(dtype)
+    area = f.m * f.n
+    with code.each(f.batches * area) as i:
+        batch = i // area
+        row = (i - batch * area) // f.n
+        column = i % f.n
+        x, y = f.heads(batch)
+        x, y = x + row * f.xm, y + column * f.yn
+        total = code.local(acc)
+        with code.loop(0, f.k) as k:
+            a, b = f.x[x + k * f.xk].cast(acc), f.y[y + k * f.yk].cast(acc)
+            total.set(total.get() + a * b)
+        f.out[i] = total.get().cast(dtype)
+    return code.finish()
+
+
+def tiled_kernel(dtype: DType, rank: int, index: DType) -> Kernel:
+    """Write a tile of results per cube: 256 units with a square of 4 by 4 each."""
+    side = TILE // EACH
+    code = Code("matmul_tiled", index, side * side)
+    f = _Frame(code, dtype, rank)
+    acc = wide(dtype)
+    columns, rows = code.place("tile_columns"), code.place("tile_rows")
+    xs, ys = code.shared(acc, TILE * DEPTH), code.shared(acc, TILE * DEPTH)
+    cube, unit = code.special("cube_pos"), code.special("unit_pos")
+    per = rows * columns
+    batch = cube // per
+    tile = cube - batch * per
+    row0, column0 = (tile // columns) * TILE, (tile % columns) * TILE
+    x0, y0 = f.heads(batch)
+    ty, tx = unit // side, unit % side
+    sums = [[code.local(acc) for _ in range(EACH)] for _ in range(EACH)]
+    zero = code.const(0, acc)
+    with code.loop(0, f.k, code.at(DEPTH)) as k0:
+        for part in range(TILE * DEPTH // (side * side)):
+            at = unit + part * side * side
+            deep, line = at // TILE, at % TILE
+            k, row, column = k0 + deep, row0 + line, column0 + line
+            a, b = code.local(acc, zero), code.local(acc, zero)
+            with code.when((k < f.k) & (row < f.m)):
+                a.set(f.x[x0 + row * f.xm + k * f.xk].cast(acc))
+            with code.when((k < f.k) & (column < f.n)):
+                b.set(f.y[y0 + k * f.yk + column * f.yn].cast(acc))
+            xs[at] = a.get()
+            ys[at] = b.get()
+        code.barrier()
+        for depth in range(DEPTH):
+            left = [xs[ty + (depth * TILE + r * side)] for r in range(EACH)]
+            right = [ys[tx + (depth * TILE + c * side)] for c in range(EACH)]
+            for r in range(EACH):
+                for c in range(EACH):
+                    sums[r][c].set(sums[r][c].get() + left[r] * right[c])
+        code.barrier()
+    for r in range(EACH):
+        for c in range(EACH):
+            row, column = row0 + ty + r * side, column0 + tx + c * side
+            with code.when((row < f.m) & (column < f.n)):
+                f.out[(batch * f.m + row) * f.n + column] = sums[r][c].get().cast(dtype)
+    return code.finish()
+
+
+@kernel("matmul")
+def matmul(engine: Engine, x: CubeTensor, y: CubeTensor) -> CubeTensor:
+    """Matrix product; a vector is a row on the left and a column on the right."""
+    flat_x, flat_y = len(x.shape) == 1, len(y.shape) == 1
+    if flat_x:
+        x = x.view((1, *x.shape), (0, *x.strides))
+    if flat_y:
+        y = y.view((*y.shape, 1), (*y.strides, 0))
+    out = product(engine, x, y)
+    shape, strides = list(out.shape), list(out.strides)
+    if flat_y:
+        del shape[-1], strides[-1]
+    if flat_x:
+        at = len(shape) - (1 if flat_y else 2)
+        del shape[at], strides[at]
+    return out.view(tuple(shape), tuple(strides))
+
+
+def product(engine: Engine, x: CubeTensor, y: CubeTensor) -> CubeTensor:
+    """Return the product of two tensors of matrices."""
+    batch = broadcast_shape([x.shape[:-2], y.shape[:-2]])
+    m, k, n = x.shape[-2], x.shape[-1], y.shape[-1]
+    out = engine.empty((*batch, m, n), x.dtype)
+    batches = size_of(batch)
+    if not out.size:
+        return out
+    x_steps = broadcast_strides(x.shape[:-2], x.strides[:-2], batch)
+    y_steps = broadcast_strides(y.shape[:-2], y.strides[:-2], batch)
+    rank = max(len(batch), 1)
+    places = engine.index_dtype(x, y, out, count=out.size)
+    args = [
+        out.buf, x.buf, y.buf, batches, m, n, k, x.offset, y.offset, x.strides[-2], x.strides[-1],
+        y.strides[-2], y.strides[-1], *(batch or (1,)), *(x_steps or (0,)), *(y_steps or (0,)),
+    ]  # fmt: skip
+    spec = (x.dtype, rank, places)
+    if min(m, n) < SMALL or k < DEPTH or x.dtype is d.bool_:
+        engine.run(plain_kernel, spec, out.size, args)
+    else:
+        columns, rows = -(-n // TILE), -(-m // TILE)
+        engine.cubes(tiled_kernel, spec, batches * columns * rows, [*args, columns, rows])
+    return out

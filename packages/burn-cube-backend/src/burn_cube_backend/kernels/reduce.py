@@ -1,0 +1,301 @@
+"""Reductions: sums, products, extremes, truth, and the places of extremes.
+
+Three strategies: one unit per result where results are many or rows are short; one cube per
+result, whose units meet in shared memory; and two stages where few results read much.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from burn_cube import Kernel
+from burn_cube_backend.code import UNITS, Code, Local, Val
+from burn_cube_backend.engine import Engine
+from burn_cube_backend.geometry import Ints, collapse, dense, size_of
+from burn_cube_backend.kernels.maps import wide
+from burn_cube_backend.payload import CubeTensor
+from burn_cube_backend.table import kernel, maker
+from burn_std import DType, dtypes as d
+
+Dims = tuple[int, ...] | None
+# Rows from this length on are worth a cube each, when there are not results enough.
+LONG = 1024
+# Results above this number keep every device busy with a unit each.
+MANY = 1 << 14
+# Elements of a row that one cube of the first of two stages reads.
+PIECE = 1 << 15
+
+
+class Reducer(NamedTuple):
+    """What a reduction does.
+
+    Attributes:
+        op: `sum`, `prod`, `max`, `min`, `any`, `all`, `argmax` or `argmin`.
+        source: dtype of the elements.
+        middle: dtype to which elements convert first.
+        acc: dtype of the state.
+        out: dtype of the result.
+    """
+
+    op: str
+    source: DType
+    middle: DType
+    acc: DType
+    out: DType
+
+
+def first_value(op: str, dtype: DType) -> Any:
+    """Return the state before the first element."""
+    if op in ("sum", "any"):
+        return 0
+    if op in ("prod", "all"):
+        return 1
+    largest = op in ("max", "argmax")
+    if dtype.is_float:
+        return -float("inf") if largest else float("inf")
+    if dtype.is_bool:
+        return not largest
+    low = -(1 << (dtype.bits - 1)) if dtype.is_signed else 0
+    high = (1 << (dtype.bits - (1 if dtype.is_signed else 0))) - 1
+    return low if largest else high
+
+
+class State:
+    """The running state of one unit: a value and, for places, an index (-1: none yet)."""
+
+    def __init__(self, code: Code, r: Reducer, index: DType) -> None:
+        self.r = r
+        self.code = code
+        self.value = code.local(r.acc, first_value(r.op, r.acc))
+        self.place: Local | None = code.local(index, -1) if r.op.startswith("arg") else None
+
+    def step(self, value: Val, place: Val) -> None:
+        """Take one element, or the state of another unit."""
+        now = self.value.get()
+        if self.place is None:
+            self.value.set(merged(self.r.op, now, value))
+            return
+        at = self.place.get()
+        better = value > now if self.r.op == "argmax" else value < now
+        same = value.eq(now)
+        if value.dtype.is_float:
+            nan, was = value.call("isnan"), now.call("isnan")
+            better = (better | nan) & ~was
+            same = same | (nan & was)
+        take = (place >= 0) & ((at < 0) | better | (same & (place < at)))
+        self.value.set(take.pick(value, now))
+        self.place.set(take.pick(place, at))
+
+
+def merged(op: str, a: Val, b: Val) -> Val:
+    """Return two states of a plain reduction as one."""
+    if op == "sum":
+        return a + b
+    if op == "prod":
+        return a * b
+    if a.dtype.is_bool:
+        return a | b if op in ("max", "any") else a & b
+    return a.call(op, b)
+
+
+def element(x: Val, r: Reducer) -> Val:
+    """Return an element as the reduction takes it."""
+    if r.op in ("any", "all"):
+        return x.cast(d.bool_)
+    return x.cast(r.middle).cast(r.acc)
+
+
+def unit_kernel(r: Reducer, kept: int, reduced: int, index: DType) -> Kernel:
+    """Write the reduction of one row by each unit."""
+    code = Code(f"{r.op}_unit", index)
+    out, x = code.buffer("out", r.out), code.buffer("x", r.source)
+    count, length, offset = code.place("count"), code.place("length"), code.place("offset")
+    outer, steps = code.places("extent", kept), code.places("stride", kept)
+    inner, hops = code.places("length_", reduced), code.places("hop", reduced)
+    with code.each(count) as o:
+        base = code.walk(offset, code.coords(o, outer), steps)
+        state = State(code, r, index)
+        with code.loop(0, length) as k:
+            at = code.walk(base, code.coords(k, inner), hops)
+            state.step(element(x[at], r), k)
+        _finish(out, o, state)
+    return code.finish()
+
+
+def cube_kernel(r: Reducer, kept: int, reduced: int, index: DType) -> Kernel:
+    """Write the reduction of one piece of a row by each cube."""
+    code = Code(f"{r.op}_cube", index)
+    out, x = code.buffer("out", r.out), code.buffer("x", r.source)
+    pieces, piece = code.place("pieces"), code.place("piece")
+    length, offset = code.place("length"), code.place("offset")
+    outer, steps = code.places("extent", kept), code.places("stride", kept)
+    inner, hops = code.places("length_", reduced), code.places("hop", reduced)
+    cube, unit = code.special("cube_pos"), code.special("unit_pos")
+    o = cube // pieces
+    start = (cube - o * pieces) * piece
+    base = code.walk(offset, code.coords(o, outer), steps)
+    state = State(code, r, index)
+    stop = (start + piece).call("min", length)
+    with code.loop(start + unit, stop, code.at(UNITS)) as k:
+        at = code.walk(base, code.coords(k, inner), hops)
+        state.step(element(x[at], r), k)
+    values = code.shared(r.acc, UNITS)
+    places = code.shared(index, UNITS) if state.place is not None else None
+    values[unit] = state.value.get()
+    if places is not None and state.place is not None:
+        places[unit] = state.place.get()
+    code.barrier()
+    half = UNITS // 2
+    while half:
+        with code.when(unit < half):
+            other = unit + half
+            state.step(values[other], places[other] if places is not None else other)
+            values[unit] = state.value.get()
+            if places is not None and state.place is not None:
+                places[unit] = state.place.get()
+        code.barrier()
+        half //= 2
+    with code.when(unit.eq(0)):
+        _finish(out, cube, state)
+    return code.finish()
+
+
+def _finish(out: Any, at: Val, state: State) -> None:
+    r = state.r
+    if state.place is not None:
+        out[at] = state.place.get().cast(r.out)
+    else:
+        out[at] = state.value.get().cast(r.out)
+
+
+def normal_dims(shape: Ints, dims: Dims) -> Ints:
+    """Return the dims that are reduced, in order."""
+    if dims is None or not shape:
+        return tuple(range(len(shape)))
+    return tuple(sorted(dims))
+
+
+def reduce(engine: Engine, r: Reducer, x: CubeTensor, dims: Dims, keepdim: bool) -> CubeTensor:
+    """Return the reduction of a tensor over dims."""
+    gone = normal_dims(x.shape, dims)
+    kept = [k for k in range(len(x.shape)) if k not in gone]
+    full = tuple(1 if k in gone else n for k, n in enumerate(x.shape))
+    shape = full if keepdim else tuple(x.shape[k] for k in kept)
+    out = engine.empty(shape, r.out)
+    count, length = size_of(shape), size_of([x.shape[k] for k in gone])
+    if not count:
+        return out
+    outer, (steps,) = collapse([x.shape[k] for k in kept], [[x.strides[k] for k in kept]])
+    inner, (hops,) = collapse([x.shape[k] for k in gone], [[x.strides[k] for k in gone]])
+    index = engine.index_dtype(x, out, count=max(count, length))
+    spec = (r, len(outer), len(inner), index)
+    tail = [length, x.offset, *outer, *steps, *inner, *hops]
+    if length < LONG or count > MANY:
+        engine.run(unit_kernel, spec, count, [out.buf, x.buf, count, *tail])
+        return out
+    pieces = -(-length // PIECE)
+    if r.op.startswith("arg") or pieces == 1 or count * pieces > MANY:
+        engine.cubes(cube_kernel, spec, count, [out.buf, x.buf, 1, length, *tail])
+        return out
+    part = engine.empty((count, pieces), r.acc)
+    first = r._replace(out=r.acc)
+    args = [part.buf, x.buf, pieces, PIECE, *tail]
+    engine.cubes(cube_kernel, (first, *spec[1:]), count * pieces, args)
+    last = Reducer(r.op, r.acc, r.acc, r.acc, r.out)
+    return reduce(engine, last, part, (1,), False).view(shape, dense(shape))
+
+
+# ---- the entries -------------------------------------------------------------------------------
+
+
+def _accumulated(op: str) -> Callable[..., Any]:
+    def make(engine: Engine, source: DType) -> Any:
+        default = source if source.is_float else d.int64
+
+        def reduced(x: CubeTensor, dims: Dims, keepdim: bool, dtype: DType | None) -> CubeTensor:
+            target = dtype or default
+            r = Reducer(op, source, target, wide(target), target)
+            if target.is_bool:  # a sum of bools as a bool is whether there is one
+                r = r._replace(op="any" if op == "sum" else "all", acc=d.bool_)
+            return reduce(engine, r, engine.solid(x), dims, keepdim)
+
+        return reduced
+
+    return make
+
+
+maker("sum")(_accumulated("sum"))
+maker("prod")(_accumulated("prod"))
+
+
+def extreme(engine: Engine, op: str, x: CubeTensor, dims: Dims, keepdim: bool) -> CubeTensor:
+    """Return the maxima or minima over dims."""
+    r = Reducer(op, x.dtype, x.dtype, wide(x.dtype), x.dtype)
+    return reduce(engine, r, x, dims, keepdim)
+
+
+@kernel("amax")
+def amax(engine: Engine, x: CubeTensor, dims: Dims, keepdim: bool) -> CubeTensor:
+    """Maxima; NaN wins."""
+    return extreme(engine, "max", x, dims, keepdim)
+
+
+@kernel("amin")
+def amin(engine: Engine, x: CubeTensor, dims: Dims, keepdim: bool) -> CubeTensor:
+    """Minima; NaN wins."""
+    return extreme(engine, "min", x, dims, keepdim)
+
+
+def _truth(engine: Engine, op: str, x: CubeTensor, dims: Dims, keepdim: bool) -> CubeTensor:
+    out = x.dtype if x.dtype is d.uint8 else d.bool_
+    return reduce(engine, Reducer(op, x.dtype, x.dtype, d.bool_, out), x, dims, keepdim)
+
+
+@kernel("any")
+def any_(engine: Engine, x: CubeTensor, dims: Dims, keepdim: bool) -> CubeTensor:
+    """Whether an element is not zero."""
+    return _truth(engine, "any", x, dims, keepdim)
+
+
+@kernel("all")
+def all_(engine: Engine, x: CubeTensor, dims: Dims, keepdim: bool) -> CubeTensor:
+    """Whether every element is not zero."""
+    return _truth(engine, "all", x, dims, keepdim)
+
+
+def place_of(engine: Engine, op: str, x: CubeTensor, dim: int | None, keepdim: bool) -> CubeTensor:
+    """Return the index of the first extreme along a dim, or in the flat tensor for None."""
+    acc = d.uint8 if x.dtype.is_bool else wide(x.dtype)
+    r = Reducer(op, x.dtype, acc, acc, d.int64)
+    return reduce(engine, r, x, None if dim is None else (dim,), keepdim)
+
+
+@kernel("argmax")
+def argmax(engine: Engine, x: CubeTensor, dim: int | None, keepdim: bool) -> CubeTensor:
+    """Index of the first maximum; NaN wins."""
+    return place_of(engine, "argmax", x, dim, keepdim)
+
+
+@kernel("argmin")
+def argmin(engine: Engine, x: CubeTensor, dim: int | None, keepdim: bool) -> CubeTensor:
+    """Index of the first minimum; NaN wins."""
+    return place_of(engine, "argmin", x, dim, keepdim)
+
+
+def pair(engine: Engine, op: str, x: CubeTensor, dim: int, keepdim: bool) -> Sequence[CubeTensor]:
+    """Return extremes along a dim and their first places."""
+    dims = (dim,)
+    return extreme(engine, op, x, dims, keepdim), place_of(engine, f"arg{op}", x, dim, keepdim)
+
+
+@kernel("max_dim")
+def max_dim(engine: Engine, x: CubeTensor, dim: int, keepdim: bool) -> Sequence[CubeTensor]:
+    """Maxima along a dim and their lowest indices."""
+    return pair(engine, "max", x, dim, keepdim)
+
+
+@kernel("min_dim")
+def min_dim(engine: Engine, x: CubeTensor, dim: int, keepdim: bool) -> Sequence[CubeTensor]:
+    """Minima along a dim and their lowest indices."""
+    return pair(engine, "min", x, dim, keepdim)

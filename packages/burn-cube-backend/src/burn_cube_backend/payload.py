@@ -1,0 +1,58 @@
+"""The payload of a tensor: a window on device memory, or a number that only the host knows yet."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from burn_cube.runtime.interface import DeviceArray
+from burn_std import DType
+
+Ints = tuple[int, ...]
+
+
+class CubeTensor:
+    """Elements of device memory at `offset + sum(index * stride)`.
+
+    Attributes:
+        buf: the whole memory as a flat array of the dtype; None while `value` alone is known.
+        offset: place of the first element, in elements.
+        shape: extents.
+        strides: distances in elements; 0 repeats, negative runs backwards.
+        dtype: element type.
+        value: the number of a rank-0 tensor that was made from one, else None.
+    """
+
+    __slots__ = ("buf", "dtype", "offset", "shape", "strides", "value")
+
+    def __init__(
+        self, buf: DeviceArray | None, shape: Ints, strides: Ints, dtype: DType, offset: int = 0
+    ) -> None:
+        self.buf = buf
+        self.offset = offset
+        self.shape = shape
+        self.strides = strides
+        self.dtype = dtype
+        self.value: Any = None
+
+    @property
+    def size(self) -> int:
+        """Number of elements."""
+        count = 1
+        for extent in self.shape:
+            count *= extent
+        return count
+
+    def view(self, shape: Ints, strides: Ints, offset: int | None = None) -> CubeTensor:
+        """Return another window on the same memory."""
+        at = self.offset if offset is None else offset
+        return CubeTensor(self.buf, shape, strides, self.dtype, at)
+
+    def __repr__(self) -> str:
+        return f"CubeTensor({self.dtype.name}{list(self.shape)}, strides {list(self.strides)})"
+
+
+def number(value: Any, dtype: DType) -> CubeTensor:
+    """Return a rank-0 tensor that has no memory yet."""
+    made = CubeTensor(None, (), (), dtype)
+    made.value = value
+    return made

@@ -1,0 +1,117 @@
+"""The backend and its plugins, one for each runtime of burn-cube."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from burn_backend import API_VERSION, Backend
+from burn_cube.runtime.interface import Device, host_dtype
+from burn_cube_backend.engine import Engine
+from burn_cube_backend.kernels.create import wrapped
+from burn_cube_backend.payload import CubeTensor, number
+from burn_cube_backend.table import table_of
+from burn_std import DType, dtypes as d, parse_dtype
+
+
+class CubeBackend(Backend):
+    """Kernels of burn-cube on one device, queued one by one.
+
+    Attributes:
+        engine: the device and its kernels.
+    """
+
+    ready = CubeTensor
+
+    def __init__(self, name: str, index: int, device: Device) -> None:
+        self.name = name
+        self.index = index
+        self.engine = Engine(device)
+        super().__init__(table_of(self.engine), {t: t for t in d.PLAIN})
+
+    def from_numpy(self, array: Any, copy: bool) -> CubeTensor:
+        """Return a payload with a copy of the elements."""
+        if isinstance(array, CubeTensor):
+            return array
+        return self.engine.from_numpy(array, parse_dtype(array.dtype.name))
+
+    def to_numpy(self, payload: CubeTensor) -> Any:
+        """Return the elements, read-only; waits for the device."""
+        if payload.value is not None:
+            out = np.array(payload.value, host_dtype(payload.dtype))
+        else:
+            out = self.engine.to_numpy(payload)
+        out.flags.writeable = False
+        return out
+
+    def scalar(self, value: Any, dtype: DType) -> CubeTensor:
+        """Return a rank-0 payload that has no memory yet."""
+        return number(wrapped(value, dtype), dtype)
+
+    def sync(self) -> None:
+        """Wait for the device and raise what went wrong on it."""
+        self.engine.sync()
+
+    def memory_cleanup(self) -> None:
+        """Give cached memory back to the driver."""
+        self.engine.device.pool.trim()
+
+    def memory_report(self) -> dict[str, int]:
+        """Return the bytes of the pool."""
+        return dict(self.engine.device.pool.usage()._asdict())
+
+
+class InterpretedPlugin:
+    """Entry point `cube-interp`: kernels run by the interpreter, watched for races and bounds."""
+
+    name = "cube-interp"
+    api_version = API_VERSION
+    about = "burn-cube kernels in the interpreter, every access watched"
+
+    def device_count(self) -> int:
+        """Return how many devices there are."""
+        return 1
+
+    def create(self, index: int) -> CubeBackend:
+        """Return the backend of one device."""
+        from burn_cube_backend.interpreted import InterpretedDevice
+
+        return CubeBackend(self.name, index, InterpretedDevice(index))
+
+
+class RuntimePlugin:
+    """A backend on a runtime of burn-cube.
+
+    Attributes:
+        name: what the user types.
+        runtime: the runtime's entry point in `burn.cube_runtimes`.
+        about: one line.
+    """
+
+    api_version = API_VERSION
+
+    def __init__(self, name: str, runtime: str, about: str) -> None:
+        self.name = name
+        self.runtime = runtime
+        self.about = about
+
+    def _plugin(self) -> Any:
+        from burn_cube.runtime.interface import API_VERSION as RUNTIMES
+        from burn_std.plugins import PluginGroup
+
+        return PluginGroup("burn.cube_runtimes", RUNTIMES).load(self.runtime)
+
+    def device_count(self) -> int:
+        """Return how many devices there are."""
+        return len(self._plugin().devices())
+
+    def create(self, index: int) -> CubeBackend:
+        """Return the backend of one device."""
+        return CubeBackend(self.name, index, self._plugin().open(index))
+
+
+interp = InterpretedPlugin()
+cpu = RuntimePlugin("cube-cpu", "cpu", "compiled kernels on the processor, by LLVM")
+opencl = RuntimePlugin("cube-opencl", "opencl", "compiled kernels on OpenCL devices")
+cuda = RuntimePlugin("cube-cuda", "cuda", "compiled kernels on NVIDIA GPUs")
