@@ -8,8 +8,9 @@ import pytest
 
 import burn_nn as nn
 import burn_tensor as bt
+from burn_core import average_buffers
 from burn_dispatch import Device, no_grad
-from burn_std import ArgumentError, ShapeError
+from burn_std import ArgumentError, ShapeError, StoreError
 
 
 def near(a: Any, b: Any, tolerance: float = 1e-5) -> bool:
@@ -59,6 +60,20 @@ def test_statistics_survive_valid_fork_move_and_saving(tracking: Device) -> None
     model(bt.randn(6, 3, device=tracking))
     assert infer[1].running_mean.tolist() == model[1].running_mean.tolist() != mean
     assert fork[1].running_mean.tolist() == mean
+
+
+def test_statistics_of_forks_are_averaged(tracking: Device) -> None:
+    model = trained(tracking)
+    fork = model.fork(Device.flex(1))
+    fork(bt.randn(6, 3, device=Device.flex(1)))
+    means = [m[1].running_mean.detach().to_device(Device.flex()) for m in (model, fork)]
+    average_buffers(model, [fork])
+    assert near(model[1].running_mean, (means[0] + means[1]) / 2, 1e-7)
+    assert fork[1].running_mean.tolist() == model[1].running_mean.tolist()
+    assert fork[1].running_mean.device == Device.flex(1)
+    assert model[1].num_batches_tracked.item() == 10
+    with pytest.raises(StoreError):
+        average_buffers(model, [nn.Linear(1, 1)])
 
 
 def test_statistics_stand_still_outside_training(tracking: Device) -> None:

@@ -22,6 +22,7 @@ from burn_core.state import (
     DTypePolicy,
     LoadedKeys,
     ModuleRecord,
+    average_buffers,
 )
 from burn_core.summary import Summary, SummaryRow
 from burn_core.tree import any_autodiff, walk
@@ -44,6 +45,7 @@ __all__ = [
     "SummaryRow",
     "any_autodiff",
     "apply_lora",
+    "average_buffers",
     "group_of",
     "init",
     "is_training",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from enum import Enum
 from typing import Any, NamedTuple
 
@@ -90,6 +90,42 @@ def _fitting(key: str, leaf: Parameter | Buffer, value: Tensor, cast: bool) -> T
     if leaf.dtype.is_quantized or value.dtype.is_quantized:
         cast = False
     return value.to(leaf.dtype) if cast and value.dtype is not leaf.dtype else value
+
+
+def average_buffers(module: Any, others: Iterable[Any]) -> None:
+    """Give a module and its forks the mean of their float buffers (running statistics).
+
+    Data-parallel training calls it, since every fork has seen other batches. Counts and other
+    integers stay. Nothing is read on the host.
+
+    Args:
+        module: one of the modules.
+        others: forks of it, on any devices.
+
+    Raises:
+        StoreError: the buffers' paths differ.
+
+    Example:
+        >>> one = burn.nn.BatchNorm1d(1)
+        >>> two = one.fork()
+        >>> two.running_mean.set(burn.ones(1))
+        >>> burn.core.average_buffers(one, [two])
+        >>> one.running_mean.item(), two.running_mean.item()
+        (0.5, 0.5)
+    """
+    rows = [
+        {path: leaf for path, _, _, leaf in walk(m) if isinstance(leaf, Buffer)}
+        for m in (module, *others)
+    ]
+    if any(row.keys() != rows[0].keys() for row in rows):
+        raise StoreError("average_buffers", "the modules must have the same buffers")
+    for path, buffer in rows[0].items():
+        if buffer.dtype.is_float:
+            home = buffer.b.device
+            total = sum((row[path].detach().to_device(home) for row in rows[1:]), buffer.detach())
+            mean = total / len(rows)
+            for row in rows:
+                row[path].set(mean)
 
 
 class DTypePolicy(Enum):
