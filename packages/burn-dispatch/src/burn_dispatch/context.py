@@ -235,7 +235,7 @@ def decomposed(context: Context, entry: Entry) -> Fragments:
     # The entry's own dtype and shape rules speak first: its parts would name themselves.
     backend = context.resource.backend
     lines = ["ACCEPTED[d_]"]
-    constants = {"DECOMPOSE": decompose, "PLAIN": plain, "MAKE": plain.make}
+    constants: dict[str, Any] = {"DECOMPOSE": decompose, "PLAIN": plain, "MAKE": plain.make}
     constants["ACCEPTED"] = Memo(lambda key: backend.accepts(entry, key))
     if entry.klass != "dynamic":
         constants |= {"INFER": backend.infer(entry), "TUPLE": tuple}

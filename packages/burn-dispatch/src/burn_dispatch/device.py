@@ -50,6 +50,25 @@ def resource(name: str, index: int = 0) -> Resource:
         return found
 
 
+def _device_count(name: str) -> int:
+    """Return how many devices a backend sees; asks its driver.
+
+    Raises:
+        BackendLoadError: it does not load, or breaks when it looks.
+    """
+    plugin = BACKENDS.load(name)
+    try:
+        return int(plugin.device_count())
+    except BurnError:
+        raise
+    except Exception as cause:
+        raise BackendLoadError(
+            name, "the backend breaks when it looks for devices",
+            got=f"{type(cause).__name__}: {cause}",
+            remedy="See `python -m burn doctor` and the chained error.",
+        ) from cause  # fmt: skip
+
+
 def _make_resource(name: str, index: int) -> Resource:
     *wrappers, base = name.split("-") if not BACKENDS.installed(name) else [name]
     plugin = BACKENDS.load(base)
@@ -141,13 +160,24 @@ class Device:
 
     @staticmethod
     def enumerate(filter: DeviceFilter | None = None) -> Devices:
-        """Return the devices there are, of the kinds that the filter names."""
-        out = []
+        """Return the devices there are, of the kinds that the filter names.
+
+        A backend that is installed and does not work hides no other: it is logged, and stands
+        under its name in the result's `broken`.
+
+        Example:
+            >>> Device.enumerate(DeviceFilter("flex")).broken
+            {}
+        """
+        found = Devices()
         for name in BACKENDS.names():
             if (filter is None and name != "null") or (filter is not None and filter.admits(name)):
-                plugin = BACKENDS.load(name)
-                out += [Device(resource(name, i)) for i in range(plugin.device_count())]
-        return Devices(out)
+                try:
+                    found += [Device(resource(name, i)) for i in range(_device_count(name))]
+                except BurnError as error:
+                    found.broken[name] = error
+                    log.warning("devices of %s left out: %s", name, error)
+        return found
 
     # ---- contexts ---------------------------------------------------------------------------
 
@@ -351,7 +381,15 @@ class DeviceFilter:
 
 
 class Devices(list[Device]):
-    """Several devices, with what one does to all of them."""
+    """Several devices, with what one does to all of them.
+
+    Attributes:
+        broken: errors by backend, of those that are installed and do not work.
+    """
+
+    def __init__(self, devices: Iterable[Device] = ()) -> None:
+        super().__init__(devices)
+        self.broken: dict[str, BurnError] = {}
 
     def autodiff(self) -> Devices:
         """Return the devices with gradients."""
@@ -421,8 +459,7 @@ def _choose_default() -> Device:
         if not BACKENDS.installed(name):
             _note(f"{name}: not installed")
             continue
-        plugin = BACKENDS.load(name)
-        if plugin.device_count() == 0:
+        if _device_count(name) == 0:
             _note(f"{name}: finds no hardware")
             continue
         _note(f"{name}: chosen")

@@ -141,9 +141,9 @@ def _load(
 
 def _promotion(entry: Entry, again: str) -> list[str]:
     promoted = [i for i in entry.inputs if i.promoted]
-    lead = (promoted or list(entry.inputs) or [None])[0]
-    if lead is None:
+    if not entry.inputs:
         return ["d_ = NONE_DTYPE"]
+    lead = (promoted or entry.inputs)[0]
     if lead.many:
         out = [f"if not {lead.name}_v: {again}", f"d_ = {lead.name}_v[0].dtype"]
     else:

@@ -188,16 +188,18 @@ def _promote(entry: Entry, ctx: Context, inputs: list[Any]) -> tuple[list[Any], 
     if entry.lift and not target.is_float and not target.is_quantized:
         target = ctx.default_float
     cast = False
-    out = []
-    for i, x in zip(entry.inputs, inputs, strict=True):
-        if i.promoted and x is not None:
-            if not isinstance(x, (TensorBase, list, tuple)):
-                x = ctx.scalar(plain_scalar(x), target)
+    out: list[Any] = []
+    for i, given in zip(entry.inputs, inputs, strict=True):
+        made: Any = given
+        if i.promoted and given is not None:
+            number = None if isinstance(given, (TensorBase, list, tuple)) else plain_scalar(given)
+            if number is not None:
+                made = ctx.scalar(number, target)
                 cast = True
-            elif any(t.dtype is not target for t in (x if i.many else (x,))):
-                x = _each(x, lambda t: t if t.dtype is target else ctx.cast(t, target))
+            elif any(t.dtype is not target for t in (given if i.many else (given,))):
+                made = _each(given, lambda t: t if t.dtype is target else ctx.cast(t, target))
                 cast = True
-        out.append(x)
+        out.append(made)
     return out, cast
 
 

@@ -68,8 +68,8 @@ def _checked_window(key: tuple[Shape, Shape, Shape, Shape]) -> Any:
     shape, steps, starts, stops = key
     slice_extents("slice", shape, steps, starts, stops)
     # At rank 0 the ellipsis makes the answer a view, not a scalar; a lone slice is quickest.
-    key = window(steps, starts, stops)
-    return (key[0] if len(key) == 1 else key) if key else ...
+    parts: tuple[Any, ...] = window(steps, starts, stops)
+    return (parts[0] if len(parts) == 1 else parts) if parts else ...
 
 
 _WINDOWS = Memo(_checked_window)
@@ -78,11 +78,12 @@ _WINDOWS = Memo(_checked_window)
 @kernel("slice", checked=True, quiet=True)
 def slice_(x: Array, steps: Shape, starts: Shape, stops: Shape) -> Array:
     """A strided window; the look-up of numpy's key checks the bounds."""
-    if len(steps) == 1:  # vectors need no look-up
+    if x.ndim == 1 == len(steps):  # vectors need no look-up
         start, stop = starts[0], stops[0]
         if 0 <= start <= stop <= len(x) and steps[0] > 0:
             return x[start : stop : steps[0]]
-    return x[_WINDOWS[x.shape, steps, starts, stops]]
+    out: Array = x[_WINDOWS[x.shape, steps, starts, stops]]
+    return out
 
 
 @kernel("select", checked=True, quiet=True)
