@@ -527,3 +527,22 @@ def test_memory_that_somebody_sees_is_not_reused(tmp_path: Path) -> None:
         np.all(np.asarray(x) == 3) for x in (array, tensor.numpy(), view.numpy(), snapshot.numpy())
     )
     assert all(np.all(p.numpy() == 0) for p in model.parameters())
+
+
+@pytest.mark.parametrize("suffix", WRITTEN)
+def test_every_tensor_is_read_once(
+    suffix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from burn_store.files import FileBytes
+
+    path = tmp_path / f"m.{suffix}"
+    store.save(model := Big(), path)
+    into, sizes = FileBytes.into, []
+
+    def counted(self: FileBytes, offset: int, view: memoryview) -> None:
+        sizes.append(len(view))
+        into(self, offset, view)
+
+    monkeypatch.setattr(FileBytes, "into", counted)
+    store.load(model, path)
+    assert sum(sizes) < 16 * 256 * 1024 * 4 + 100_000

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, Protocol
 
 import numpy as np
 
-from burn_std import PluginGroup, StoreError
+from burn_std import BackendLoadError, PluginGroup, StoreError
 from burn_store.elements import Array, Spec
 from burn_store.files import FileBytes
 
+log = logging.getLogger("burn")
 API_VERSION = 2
 FORMATS = PluginGroup("burn.store_formats", API_VERSION)
 
@@ -67,6 +69,10 @@ class Reading(Mapping[str, Array]):
 
     def __getitem__(self, name: str) -> Array:
         return self.read(name)
+
+    def __contains__(self, name: object) -> bool:
+        # Mapping would look by reading the tensor.
+        return any(name == own for own in self)
 
     def __iter__(self) -> Iterator[str]:
         raise NotImplementedError
@@ -125,9 +131,24 @@ class Format(Protocol):
 
 
 def _formats() -> Iterator[Format]:
+    """Yield the formats that load; a broken one of a third party hides no other."""
     for name in FORMATS.names():
-        found: Format = FORMATS.load(name)
+        try:
+            found: Format = FORMATS.load(name)
+        except BackendLoadError as error:
+            log.info("format %s left out: %s", name, error)
+            continue
         yield found
+
+
+def _choice() -> str:
+    """Return the remedy where no format fits: those there are, and those that are broken."""
+    working = [found.name for found in _formats()]
+    broken = [info.name for info in FORMATS.infos() if info.status.startswith("failed")]
+    text = f"Pass format=, one of {', '.join(working)}."
+    if broken:
+        text += f" Installed, but do not load: {', '.join(dict.fromkeys(broken))}."
+    return text
 
 
 def _by_suffix(path: Path) -> list[Format]:
@@ -151,7 +172,7 @@ def format_to_write(path: Path, name: str | None) -> Format:
             "store.save",
             "no installed format has this file name ending",
             got=path.name,
-            remedy=f"Pass format=, one of {', '.join(FORMATS.names())}.",
+            remedy=_choice(),
         )
     return fitting[0]
 
@@ -193,7 +214,7 @@ def format_to_read(path: Path, name: str | None) -> Format:
         "store.open",
         "no installed format knows this file by its first bytes or its ending",
         got=path.name,
-        remedy=f"Pass format=, one of {', '.join(FORMATS.names())}.",
+        remedy=_choice(),
     )
 
 

@@ -80,6 +80,9 @@ class NpzReading(Reading):
         """Unpack what is compressed, or compare the checksum of every array."""
         self._archive.verify((found.member for found in self._stored.values()), everything)
 
+    def __contains__(self, name: object) -> bool:
+        return name in self._stored
+
     def __iter__(self) -> Iterator[str]:
         return iter(self._stored)
 

@@ -49,6 +49,9 @@ class ShardedReading(Reading):
         for shard in self._shards.values():
             shard.verify(everything)
 
+    def __contains__(self, name: object) -> bool:
+        return name in self._where
+
     def __iter__(self) -> Iterator[str]:
         return iter(self._where)
 

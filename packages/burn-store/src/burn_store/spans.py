@@ -102,6 +102,9 @@ class SpanReading(Reading):
             self._file.into(self._begin + start, array.reshape(-1).view(np.uint8).data)
         return normalised(array if np.little_endian else array.byteswap())
 
+    def __contains__(self, name: object) -> bool:
+        return name in self._spans
+
     def __iter__(self) -> Iterator[str]:
         return iter(self._spans)
 

@@ -93,6 +93,9 @@ class TorchReading(Reading):
         """Unpack what is compressed, or compare all checksums; legacy files have none."""
         self._verify(everything)
 
+    def __contains__(self, name: object) -> bool:
+        return name in self._tensors
+
     def __iter__(self) -> Iterator[str]:
         return iter(self._tensors)
 
