@@ -2,125 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
-from tests.environments import Environment, build_wheels
-
-GOOD = """
-from burn_flex.plugin import FlexBackend, FlexPlugin
-
-
-class Loud(FlexBackend):
-    name = "{name}"
-
-
-class Plugin(FlexPlugin):
-    name = "{name}"
-    about = "a third party's backend"
-
-    def create(self, index):
-        return Loud(index)
-
-
-plugin = Plugin()
-"""
-BROKEN = 'raise OSError("libacme.so.3: cannot open shared object file")\n'
-OTHER_CONTRACT = """
-class Plugin:
-    name = "{name}"
-    about = "made for another contract"
-    api_version = {version}
-
-
-plugin = Plugin()
-"""
-INCOMPLETE = """
-from burn_backend import API_VERSION, Backend
-
-
-class Plugin:
-    name = "hollow"
-    about = "has no kernels"
-    api_version = API_VERSION
-
-    def device_count(self):
-        return 1
-
-    def create(self, index):
-        return Backend({}, {})
-
-
-plugin = Plugin()
-"""
-DECORATOR = """
-from burn_backend import API_VERSION
-
-
-class Decorator:
-    name = "echo"
-    api_version = API_VERSION
-    about = "a third party's decorator"
-
-    def backend(self, inner):
-        print("wraps", inner.name)
-        return inner
-
-
-plugin = Decorator()
-"""
-# Distribution, entry name, source of the module.
-PLUGINS = [
-    ("acme-good", "good", GOOD.format(name="good")),
-    ("acme-broken", "broken", BROKEN),
-    ("acme-twin", "twin", GOOD.format(name="twin")),
-    ("other-twin", "twin", GOOD.format(name="twin")),
-    ("acme-old", "old", OTHER_CONTRACT.format(name="old", version=0)),
-    ("acme-new", "new", OTHER_CONTRACT.format(name="new", version=99)),
-    ("acme-hollow", "hollow", INCOMPLETE),
-    ("acme-echo", "echo", DECORATOR),
-]
-MANIFEST = """
-[project]
-name = "{distribution}"
-version = "0.3.0"
-requires-python = ">=3.11"
-
-[project.entry-points."burn.{group}"]
-{entry} = "{module}:plugin"
-
-[build-system]
-requires = ["uv_build>=0.13.6,<0.14"]
-build-backend = "uv_build"
-"""
-
-
-def write_project(folder: Path, distribution: str, entry: str, source: str) -> Path:
-    module = distribution.replace("-", "_")
-    project = folder / distribution
-    (project / "src" / module).mkdir(parents=True)
-    (project / "src" / module / "__init__.py").write_text(source)
-    group = "decorators" if source == DECORATOR else "backends"
-    manifest = MANIFEST.format(distribution=distribution, group=group, entry=entry, module=module)
-    (project / "pyproject.toml").write_text(manifest)
-    return project
-
-
-@pytest.fixture(scope="module")
-def environment(tmp_path_factory: pytest.TempPathFactory) -> Environment:
-    folder = tmp_path_factory.mktemp("plugins")
-    ours = build_wheels(folder / "ours")
-    theirs = folder / "theirs"
-    for plugin in PLUGINS:
-        build_wheels(theirs, write_project(folder, *plugin))
-    made = Environment(folder / "env")
-    made.install_third_party(
-        *("numpy", "ml-dtypes", "safetensors", "rich"),
-        *("markdown-it-py", "mdurl", "pygments"),
-    )
-    made.install("burn", *(plugin[0] for plugin in PLUGINS), wheels=[ours, theirs])
-    return made
+from tests.environments import Environment
+from tests.plugins.sources import PLUGINS
 
 
 def refusal(environment: Environment, name: str) -> str:
@@ -227,11 +112,62 @@ def test_broken_plugins_disturb_no_other_device(environment: Environment) -> Non
     assert environment.says("import burn; print(burn.ones(2).device)") == "flex"
 
 
+@pytest.mark.parametrize("name", ["deaf", "dead"])
+def test_broken_hardware_says_what_failed(environment: Environment, name: str) -> None:
+    message = refusal(environment, name)
+    assert "BackendLoadError" in message
+    assert "acme driver: ioctl failed" in message
+    assert "doctor" in message
+
+
+def test_enumeration_leaves_out_what_breaks_and_reports_it(environment: Environment) -> None:
+    code = (
+        "import burn, logging\n"
+        "logging.getLogger('burn').addHandler(logging.NullHandler())\n"
+        "found = burn.Device.enumerate()\n"
+        "print(sorted(d.name for d in found))\n"
+        "print(sorted(found.broken))\n"
+        "print(found.broken['deaf'])"
+    )
+    devices, broken, why = environment.says(code).splitlines()
+    assert devices == "['flex', 'good']"
+    assert broken == "['broken', 'dead', 'deaf', 'hollow', 'new', 'old', 'twin']"
+    assert "ioctl failed" in why
+
+
+def test_enumeration_logs_what_it_leaves_out(environment: Environment) -> None:
+    done = environment.run("-c", "import burn; burn.Device.enumerate()")
+    assert done.returncode == 0
+    assert "deaf" in done.stderr
+    assert "ioctl failed" in done.stderr
+
+
+def test_listing_of_devices_shows_the_broken_ones(environment: Environment) -> None:
+    done = environment.run("-m", "burn", "devices")
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+    lines = done.stdout.splitlines()
+    assert "good" in lines
+    assert "default: flex" in lines
+    assert any(line.startswith("dead: broken: ") and "ioctl failed" in line for line in lines)
+
+
+def test_doctor_counts_what_is_broken(environment: Environment) -> None:
+    done = environment.run("-m", "burn", "doctor")
+    assert done.returncode == 1, done.stderr
+    assert "problems: 12" in done.stdout
+    for part in ("libacme.so.3", ":twin, or uninstall", "Upgrade acme-old", "Upgrade burn-backend"):
+        assert part in done.stdout
+    assert "good         acme-good 0.3.0" in done.stdout
+
+
 def test_listing_shows_every_plugin_and_why_it_fails(environment: Environment) -> None:
     done = environment.run("-m", "burn", "backends")
     assert done.returncode == 0, done.stderr
     lines = done.stdout.splitlines()
-    for distribution, entry, _ in PLUGINS:
+    for distribution, entry, _, group in PLUGINS:
+        if group not in ("backends", "decorators"):
+            continue
         assert any(entry in line and distribution in line for line in lines), done.stdout
     (broken,) = (line for line in lines if "acme-broken" in line)
     assert "libacme.so.3" in done.stdout

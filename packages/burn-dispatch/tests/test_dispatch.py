@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 from typing import Any
 
@@ -162,3 +163,51 @@ def test_random_streams_by_thread_and_seed(resource):
     assert resource.next_key() == state
     resource.seed(7)
     assert resource.next_key() == (7, 0)
+
+
+class Breaking:
+    """A group with one backend that works and two that do not."""
+
+    def __init__(self) -> None:
+        self.plugins: dict[str, Any] = {"lists": Plugin(1), "deaf": Plugin(None), "bare": Plugin(0)}
+
+    def names(self) -> list[str]:
+        return [*self.plugins, "gone"]
+
+    def installed(self, name: str) -> bool:
+        return name in self.names()
+
+    def load(self, name: str) -> Any:
+        if name == "gone":
+            raise BackendLoadError("gone", "acme-gone 0.1 (acme:plugin) does not import")
+        return self.plugins[name]
+
+
+class Plugin:
+    """A backend with so many devices; None breaks."""
+
+    def __init__(self, count: int | None) -> None:
+        self.count = count
+
+    def device_count(self) -> int:
+        if self.count is None:
+            raise OSError("ioctl failed")
+        return self.count
+
+    def create(self, index: int) -> Backend:
+        return Lists()
+
+
+def test_enumerate_reports_broken_backends_beside_the_devices(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    # The package's `device` is the function; the module of that name is behind it.
+    module = sys.modules["burn_dispatch.device"]
+    monkeypatch.setattr(module, "BACKENDS", Breaking())
+    monkeypatch.setattr(module, "_RESOURCES", {})
+    found = Device.enumerate()
+    assert [d.name for d in found] == ["lists"]
+    assert sorted(found.broken) == ["deaf", "gone"]
+    assert isinstance(found.broken["deaf"], BackendLoadError)
+    assert isinstance(found.broken["deaf"].__cause__, OSError)
+    assert "ioctl failed" in caplog.text

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import ctypes
 import re
+from importlib.metadata import PackageNotFoundError
+from pathlib import Path
 
 import pytest
 
+from burn import _doctor
 from burn.__main__ import main
 
 
@@ -45,3 +49,85 @@ def test_where_names_files_and_lines(
 def test_where_of_an_unknown_name_is_an_error(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["where", "matmull"]) == 1
     assert "matmul" in capsys.readouterr().out
+
+
+def sections(text: str) -> dict[str, list[str]]:
+    """The report by heading."""
+    found: dict[str, list[str]] = {}
+    title = ""
+    for line in text.splitlines():
+        if line.startswith("  "):
+            found[title].append(line.strip())
+        else:
+            title = line.partition(":")[0]
+            found[title] = []
+    return found
+
+
+def test_doctor_reports_everything_and_counts_problems(capsys: pytest.CaptureFixture[str]) -> None:
+    status = main(["doctor"])
+    out = capsys.readouterr().out
+    report = sections(out)
+    assert list(report) == [
+        "machine", "packages", "libraries", "drivers", "plugins", "devices", "settings", "caches",
+        "problems",
+    ]  # fmt: skip
+    assert any(line.startswith("burn-flex ") for line in report["packages"])
+    assert any(line.startswith("numpy ") for line in report["libraries"])
+    assert any(re.search(r"flex +burn-flex \S+ +loaded", line) for line in report["plugins"])
+    assert "flex" in report["devices"]
+    assert status == (1 if report["problems"] else 0)
+    assert f"problems: {len(report['problems'])}" in out
+
+
+def test_doctor_says_how_to_get_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    def nothing(name: str) -> str:
+        raise PackageNotFoundError(name)
+
+    monkeypatch.setattr(_doctor, "version", nothing)
+    lines = list(_doctor.libraries())
+    assert all("not installed" in line and "uv sync" in line for line in lines)
+    assert any("cuda12" in line for line in lines)
+
+
+def test_doctor_without_a_driver(monkeypatch: pytest.MonkeyPatch) -> None:
+    def absent(name: str) -> None:
+        raise OSError(f"{name}: cannot open shared object file")
+
+    monkeypatch.setattr(ctypes, "CDLL", absent)
+    assert "no driver found" in next(_doctor.drivers())
+
+
+@pytest.mark.parametrize(
+    ("codes", "said"),
+    [
+        ({"cuDriverGetVersion": 999}, "does not answer"),
+        ({"cuInit": 100}, "no usable GPU (error 100"),
+        ({}, "CUDA 13.1, 2 GPU(s)"),
+    ],
+)
+def test_doctor_asks_the_driver(
+    codes: dict[str, int], said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Driver:
+        def __getattr__(self, name: str) -> object:
+            def call(*args: object) -> int:
+                if name != "cuInit":
+                    args[0]._obj.value = 13010 if name == "cuDriverGetVersion" else 2  # type: ignore[attr-defined]
+                return codes.get(name, 0)
+
+            return call
+
+    monkeypatch.setattr(ctypes, "CDLL", lambda name: Driver())
+    assert said in next(_doctor.drivers())
+
+
+def test_doctor_shows_settings_and_caches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BURN_CACHE_DIR", str(tmp_path))
+    (tmp_path / "kernels").write_bytes(b"x" * 2**20)
+    assert f"BURN_CACHE_DIR={tmp_path}" in list(_doctor.settings())
+    assert list(_doctor.caches()) == [f"{tmp_path}: 1 file(s), 1.0 MiB"]
+    monkeypatch.setenv("BURN_CACHE_DIR", str(tmp_path / "new"))
+    assert list(_doctor.caches()) == [f"{tmp_path / 'new'}: nothing there yet"]
+    monkeypatch.setenv("BURN_CACHE_DIR", "off")
+    assert list(_doctor.caches()) == ["off, by BURN_CACHE_DIR"]

@@ -128,9 +128,7 @@ def save(
             other = pieces_to_save(leaf.at(alias), how)
             aliases |= {new_name(a[0]): new_name(p[0]) for a, p in zip(other, pieces, strict=True)}
     renamed = {new: sources[old] for new, old in renamed_names(sources, rename).items()}
-    _write(
-        Path(path), renamed, with_tied(metadata or {}, aliases), kind.name, shard_size, overwrite
-    )
+    _write(Path(path), renamed, with_tied(metadata or {}, aliases), format, shard_size, overwrite)
 
 
 def open(

@@ -1,8 +1,9 @@
-"""`python -m burn devices | backends | where OP`: what is here, and where things stand."""
+"""`python -m burn devices | backends | doctor | where OP`: what is here, and where it stands."""
 
 from __future__ import annotations
 
 import argparse
+import logging
 import re
 import sys
 from collections.abc import Callable, Iterator
@@ -15,6 +16,7 @@ from types import FunctionType
 from typing import Any
 
 import burn_tensor
+from burn import _doctor
 from burn_dispatch import BACKENDS, DECORATORS, Device, device_report, resource
 from burn_ir import CATALOG, Entry
 from burn_std import BurnError
@@ -26,21 +28,33 @@ def main(arguments: list[str] | None = None) -> int:
     commands = parser.add_subparsers(dest="command", required=True)
     commands.add_parser("devices", help="the devices there are, and the default one")
     commands.add_parser("backends", help="installed backends and decorators, with their state")
+    commands.add_parser("doctor", help="versions, drivers, devices, caches, and what is amiss")
     where = commands.add_parser("where", help="file and line of all that makes up an operation")
     where.add_argument("op", help="name of an operation, such as matmul")
     chosen = parser.parse_args(arguments)
+    # What is logged about broken backends is printed here in any case.
+    logging.getLogger("burn").addHandler(logging.NullHandler())
     if chosen.command == "devices":
         return devices()
     if chosen.command == "backends":
         return backends()
+    if chosen.command == "doctor":
+        return doctor()
     return show(chosen.op)
 
 
 def devices() -> int:
-    """Print every device and why the default one is the default."""
-    for found in Device.enumerate():
+    """Print every device, every backend that breaks, and why the default one is the default."""
+    there = Device.enumerate()
+    for found in there:
         print(found.name)
-    print(f"default: {Device.default().name}")
+    for name, error in there.broken.items():
+        print(f"{name}: broken: {error}")
+    try:
+        print(f"default: {Device.default().name}")
+    except BurnError as error:
+        print(f"default: none: {error}")
+        return 1
     for line in device_report().splitlines():
         print(f"  {line}")
     return 0
@@ -48,6 +62,7 @@ def devices() -> int:
 
 def backends() -> int:
     """Print one line per plugin, importing each."""
+    there = Device.enumerate()
     for group in (BACKENDS, DECORATORS):
         print(group.group)
         for name in group.names():
@@ -55,17 +70,26 @@ def backends() -> int:
                 group.load(name)
         for info in group.infos():
             line = f"  {info.name:12} {info.distribution} {info.version}  {info.status}"
-            print(line + _about(group, info.name, info.status))
+            if info.status == "loaded":
+                line += f"  {getattr(group.load(info.name), 'about', '')}"
+            if group is BACKENDS and info.status == "loaded":
+                if info.name in there.broken:
+                    line += f", broken: {there.broken[info.name]}"
+                else:
+                    line += f", {sum(d.resource.name == info.name for d in there)} device(s)"
+            print(line)
     return 0
 
 
-def _about(group: Any, name: str, status: str) -> str:
-    if status != "loaded":
-        return ""
-    plugin = group.load(name)
-    count = getattr(plugin, "device_count", None)
-    devices = f", {count()} device(s)" if count is not None else ""
-    return f"  {getattr(plugin, 'about', '')}{devices}"
+def doctor() -> int:
+    """Print the whole report; the status is 1 if something that is installed does not work."""
+    lines, problems = _doctor.report()
+    for line in lines:
+        print(line)
+    print(f"problems: {len(problems)}")
+    for number, problem in enumerate(problems, 1):
+        print(f"  {number}. {problem}")
+    return 1 if problems else 0
 
 
 # ---- where -------------------------------------------------------------------------------------
