@@ -6,7 +6,7 @@ import struct
 import zlib
 from collections.abc import Callable
 from pathlib import Path
-from time import perf_counter
+from time import process_time
 from typing import Any
 
 import numpy as np
@@ -133,10 +133,11 @@ def refused(tmp_path: Path) -> Callable[..., StoreError]:
         path = tmp_path / name
         path.write_bytes(data)
         model = Pair()
-        begin = perf_counter()
+        begin = process_time()
         with pytest.raises(StoreError) as caught:
             store.load(model, path, strict=False, verify=True, **options)
-        assert perf_counter() - begin < 1.0
+        # Of this process: other work on the machine says nothing of the file.
+        assert process_time() - begin < 1.0
         assert np.all(model.w.numpy() == 7) and np.all(model.b.numpy() == 7)
         assert len(str(caught.value)) < 1200
         return caught.value

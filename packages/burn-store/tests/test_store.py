@@ -546,3 +546,16 @@ def test_every_tensor_is_read_once(
     monkeypatch.setattr(FileBytes, "into", counted)
     store.load(model, path)
     assert sum(sizes) < 16 * 256 * 1024 * 4 + 100_000
+
+
+def test_a_lazy_parameter_takes_what_is_loaded(tmp_path: Path) -> None:
+    class Lazy(Module):
+        def __init__(self) -> None:
+            self.weight = Parameter.lazy()
+
+    model = Lazy()
+    with pytest.raises(StoreError, match="weight has no value yet"):
+        store.save(model, tmp_path / "m.npz")
+    store.save_tensors({"weight": bt.ones(2, 3)}, tmp_path / "m.npz")
+    assert store.load(model, tmp_path / "m.npz").complete
+    assert model.weight.tolist() == [[1.0] * 3] * 2

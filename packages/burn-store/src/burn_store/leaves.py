@@ -46,6 +46,11 @@ class Leaf:
         return shape
 
     @property
+    def has_value(self) -> bool:
+        """False for a lazy parameter, which takes the shape of whatever is loaded."""
+        return bool(getattr(self.value, "is_initialized", True))
+
+    @property
     def dtype(self) -> str:
         """The name of the dtype."""
         name: str = self.value.dtype.name

@@ -117,7 +117,7 @@ class Fitting:
         dtype = leaf.dtype
         for piece in pieces:
             spec = self._reading.spec(self._stored[piece.name])
-            needs = _stored_shape(leaf.shape, piece)
+            needs = _stored_shape(leaf.shape, piece) if leaf.has_value else spec.shape
             if spec.shape != needs:
                 return (f"{leaf.dtype}{list(needs)}", f"{spec.dtype}{list(spec.shape)}"), dtype
             if not castable(spec.dtype, leaf.dtype):
@@ -240,6 +240,13 @@ def pieces_to_save(
     leaf: Leaf, adapter: Adapter
 ) -> list[tuple[str, Spec, Callable[[Array], Array]]]:
     """Return the tensors that a file gets for one of the model: name, facts, and how it is made."""
+    if not leaf.has_value:
+        raise StoreError(
+            "store.save",
+            f"{leaf.path} has no value yet",
+            got="a lazy parameter",
+            remedy="Run the model once, or leave it out with exclude=.",
+        )
     made = []
     for piece in adapter.adapt(leaf, (Piece(leaf.path),)):
         dtype = piece.dtype or leaf.dtype
