@@ -69,7 +69,7 @@ def example(monkeypatch: pytest.MonkeyPatch) -> object:
 def test_the_recorder_makes_three_plans_in_all(example: object, tmp_path: Path) -> None:
     device = burn.device("fusion-flex:90")
     training, learner = example.prepare(  # type: ignore[attr-defined]
-        device, epochs=2, checkpoints=tmp_path, view="plain"
+        device, epochs=2, directory=tmp_path, view="plain"
     )
     training.run(learner)
     counts = device.resource.backend.report()

@@ -8,6 +8,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from pathlib import Path
 
 from data import HERE, load
@@ -46,7 +47,7 @@ def prepare(
     batch_size: int = 64,
     lr: float = 2e-3,
     seed: int = 1,
-    checkpoints: Path | None = None,
+    directory: Path | None = None,
     view: str | None = None,
 ) -> tuple[SupervisedTraining, Learner]:
     """Return the training and what it trains, all on one device and decided by one seed."""
@@ -59,7 +60,7 @@ def prepare(
         DataLoader(test, 256, device=device),
         epochs=epochs,
         metrics=[Accuracy],
-        directory=checkpoints,
+        directory=directory,
         view=view,
     )
     return training, learner
@@ -83,7 +84,7 @@ def main() -> None:
         batch_size=args.batch_size,
         lr=args.lr,
         seed=args.seed,
-        checkpoints=args.out / "checkpoints",
+        directory=args.out,
     )
     model, test = learner.model, training.valid
     print(
@@ -92,12 +93,13 @@ def main() -> None:
     )
     result = training.run(learner, resume=args.resume)
     if result.interrupted:
-        raise SystemExit("interrupted; go on with --resume")
+        print("interrupted; go on with --resume", file=sys.stderr)
+        raise SystemExit(130)
 
-    args.out.mkdir(parents=True, exist_ok=True)
     store.save(model, args.out / "model.safetensors")
     model.config().save(args.out / "model.json")
     plot(result, args.out / "curves.png")
+    result.summary.html(args.out / "report.html")
     print(f"saved to {args.out}")
     print(f"test accuracy: {training.evaluate(learner, test)['accuracy']:.2f} %")
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from burn_std import TrainError
-from burn_train import Checkpoints, SupervisedTraining
+from burn_train import Checkpoints, Mark, SupervisedTraining
 
 
 def _same(one, two):
@@ -58,11 +58,10 @@ def test_resume_without_a_checkpoint_begins(learner, loaders, tmp_path):
 def test_a_broken_checkpoint_is_refused(learner, loaders, tmp_path):
     training = SupervisedTraining(*loaders(), epochs=1, directory=tmp_path, view="plain")
     training.run(learner())
-    checkpoints = Checkpoints(tmp_path)
-    (checkpoints.path(1) / "model.safetensors").write_bytes(b"x" * 50)
-    made = learner()
+    checkpoints = Checkpoints(tmp_path / "checkpoints")
+    (checkpoints.path(Mark(1)) / "model.safetensors").write_bytes(b"x" * 50)
     with pytest.raises(TrainError, match="not whole"):
-        checkpoints.load(1, made.model, made.optimizer)
+        checkpoints.load(Mark(1))
 
 
 def test_gradient_free_values_are_arrays(learner, loaders, parameters):

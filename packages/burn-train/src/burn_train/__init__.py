@@ -1,31 +1,117 @@
-"""Training: learner, supervised loop, metrics, checkpoints, views."""
+"""Training: learner, supervised loop, metrics, checkpoints, loggers, views."""
 
-from burn_train.checkpoint import Checkpoints as Checkpoints
-from burn_train.learner import Learner as Learner
-from burn_train.metrics import Accuracy as Accuracy, LossMetric as LossMetric, Metric as Metric
-from burn_train.training import (
-    SupervisedTraining as SupervisedTraining,
-    TrainingResult as TrainingResult,
+from burn_train.checkpoint import Checkpoints, Mark, Saved
+from burn_train.evaluation import Evaluator
+from burn_train.interrupter import Interrupter
+from burn_train.learner import Learner, Step
+from burn_train.loggers import CsvLogger, FileLogger, MemoryLogger, TensorBoardLogger
+from burn_train.metrics import (
+    AUCPR,
+    AUROC,
+    BLEU,
+    MAE,
+    MSE,
+    MSSSIM,
+    PSNR,
+    RMSE,
+    SSIM,
+    Accuracy,
+    CalibrationError,
+    CharErrorRate,
+    ConfusionMatrix,
+    CpuMemory,
+    CpuTemperature,
+    CpuUse,
+    DeviceMemory,
+    Dice,
+    FBetaScore,
+    Gauge,
+    HammingScore,
+    HostMetric,
+    IterationSpeed,
+    LearningRate,
+    LossMetric,
+    MeanAveragePrecision,
+    MeanIoU,
+    Metric,
+    Perplexity,
+    Precision,
+    R2Score,
+    Recall,
+    RougeL,
+    SumMetric,
+    TopKAccuracy,
+    WordErrorRate,
 )
-from burn_train.views import (
-    API_VERSION as API_VERSION,
-    VIEWS as VIEWS,
-    PlainView as PlainView,
-    ProgressView as ProgressView,
-    View as View,
-)
+from burn_train.observer import Column, Observer, Progress, RunInfo
+from burn_train.rules import KeepBest, KeepEvery, KeepLast, KeepRule
+from burn_train.stopping import EarlyStopping
+from burn_train.summary import Summary
+from burn_train.training import SupervisedTraining, TrainingResult
+from burn_train.views import API_VERSION, VIEWS, PlainView, ProgressView
 
 __all__ = [
     "API_VERSION",
+    "AUCPR",
+    "AUROC",
+    "BLEU",
+    "MAE",
+    "MSE",
+    "MSSSIM",
+    "PSNR",
+    "RMSE",
+    "SSIM",
     "VIEWS",
     "Accuracy",
+    "CalibrationError",
+    "CharErrorRate",
     "Checkpoints",
+    "Column",
+    "ConfusionMatrix",
+    "CpuMemory",
+    "CpuTemperature",
+    "CpuUse",
+    "CsvLogger",
+    "DeviceMemory",
+    "Dice",
+    "EarlyStopping",
+    "Evaluator",
+    "FBetaScore",
+    "FileLogger",
+    "Gauge",
+    "HammingScore",
+    "HostMetric",
+    "Interrupter",
+    "IterationSpeed",
+    "KeepBest",
+    "KeepEvery",
+    "KeepLast",
+    "KeepRule",
     "Learner",
+    "LearningRate",
     "LossMetric",
+    "Mark",
+    "MeanAveragePrecision",
+    "MeanIoU",
+    "MemoryLogger",
     "Metric",
+    "Observer",
+    "Perplexity",
     "PlainView",
+    "Precision",
+    "Progress",
     "ProgressView",
+    "R2Score",
+    "Recall",
+    "RougeL",
+    "RunInfo",
+    "Saved",
+    "Step",
+    "SumMetric",
+    "Summary",
     "SupervisedTraining",
+    "TensorBoardLogger",
+    "TopKAccuracy",
     "TrainingResult",
-    "View",
+    "WordErrorRate",
 ]

@@ -1,4 +1,9 @@
-"""Checkpoints: one folder each, complete or absent, and resuming from the newest."""
+"""Checkpoints: one folder each, complete or absent, checked before they are believed.
+
+A folder holds tensors by part (model, optimizer, ...) as safetensors and `state.json`, which names
+every file's size and checksum. It is written under another name, brought to the disk, then
+renamed, so a kill at any moment leaves the checkpoints before it as they were.
+"""
 
 from __future__ import annotations
 
@@ -6,96 +11,281 @@ import json
 import os
 import re
 import shutil
+import threading
+import zlib
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from burn_core import Module
-from burn_optim import Optimizer
 from burn_std import BurnError, TrainError
-from burn_store import load, open as open_tensors, save, save_tensors
+from burn_store import open as open_tensors, save_tensors
+from burn_tensor import Tensor
+from burn_train.rules import KeepLast, KeepRule, Row
 
-_NAME = re.compile(r"^epoch-(\d+)$")
+_NAME = re.compile(r"^epoch-(\d+)(?:-batch-(\d+))?$")
+_STATE = "state.json"
+
+Parts = Mapping[str, Mapping[str, Tensor]]
+
+
+class Mark(NamedTuple):
+    """Where a training was.
+
+    Attributes:
+        epoch: finished epochs.
+        batch: batches done of the next one; 0 at the end of an epoch.
+    """
+
+    epoch: int
+    batch: int = 0
+
+
+class Saved(NamedTuple):
+    """What a checkpoint holds.
+
+    Attributes:
+        mark: where the training was.
+        parts: tensors by part and name.
+        state: everything else, as it was in JSON.
+    """
+
+    mark: Mark
+    parts: dict[str, dict[str, Tensor]]
+    state: dict[str, Any]
 
 
 class Checkpoints:
-    """Numbered checkpoints in a folder.
+    """The checkpoints of a training in a folder.
 
     Args:
-        directory: made if missing.
-        keep: how many of the newest stay.
+        directory: made when the first is written.
+        rule: which stay; the newest two by default.
 
     Example:
         >>> import tempfile
-        >>> Checkpoints(tempfile.mkdtemp()).latest() is None
-        True
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     checkpoints = Checkpoints(folder)
+        ...     _ = checkpoints.save(Mark(1), {"model": {"w": burn.ones(2)}}, {"seed": 3})
+        ...     found = checkpoints.load(checkpoints.latest())
+        >>> found.parts["model"]["w"].tolist(), found.state["seed"]
+        ([1.0, 1.0], 3)
     """
 
-    def __init__(self, directory: str | os.PathLike[str], keep: int = 2) -> None:
-        if keep < 1:
-            raise TrainError("Checkpoints", "keep must be positive", got=keep)
+    def __init__(self, directory: str | os.PathLike[str], rule: KeepRule | None = None) -> None:
         self.directory = Path(directory)
-        self.keep = keep
+        self.rule = rule or KeepLast(2)
 
-    def epochs(self) -> list[int]:
-        """Return the epochs that have a checkpoint, ascending."""
+    def marks(self) -> list[Mark]:
+        """Return where there are checkpoints, ascending; loading shows whether they are whole."""
         if not self.directory.is_dir():
             return []
         found = (_NAME.match(p.name) for p in self.directory.iterdir() if p.is_dir())
-        return sorted(int(m[1]) for m in found if m)
+        return sorted(Mark(int(m[1]), int(m[2] or 0)) for m in found if m)
 
-    def latest(self) -> int | None:
-        """Return the newest epoch with a checkpoint, or None."""
-        epochs = self.epochs()
-        return epochs[-1] if epochs else None
+    def latest(self) -> Mark | None:
+        """Return the newest, or None."""
+        marks = self.marks()
+        return marks[-1] if marks else None
 
-    def path(self, epoch: int) -> Path:
-        """Return the folder of an epoch's checkpoint."""
-        return self.directory / f"epoch-{epoch}"
+    def path(self, mark: Mark) -> Path:
+        """Return the folder of a checkpoint.
 
-    def save(self, epoch: int, model: Module, optimizer: Optimizer, state: dict[str, Any]) -> Path:
-        """Write model, optimizer and state; the folder appears under its name once it is whole.
+        Args:
+            mark: where the training was.
+        """
+        name = f"epoch-{mark.epoch}" + (f"-batch-{mark.batch}" if mark.batch else "")
+        return self.directory / name
+
+    # ---- writing ------------------------------------------------------------------------------
+
+    def wanted(self, rows: Sequence[Row]) -> bool:
+        """Return whether the rule keeps a checkpoint of the last epoch.
+
+        Args:
+            rows: values of all epochs so far.
+        """
+        return bool(rows) and int(rows[-1]["epoch"]) in self.rule.keep(self._rows(rows))
+
+    def _rows(self, rows: Sequence[Row]) -> list[Row]:
+        """Return the rows of epochs that have a checkpoint, and the last."""
+        have = {m.epoch for m in self.marks() if not m.batch} | {int(rows[-1]["epoch"])}
+        return [r for r in rows if int(r["epoch"]) in have]
+
+    def save(
+        self, mark: Mark, parts: Parts, state: Mapping[str, Any], rows: Sequence[Row] = ()
+    ) -> Path:
+        """Write a checkpoint, then delete those that need not stay.
+
+        Args:
+            mark: where the training is.
+            parts: tensors by part and name.
+            state: what else there is, as JSON can hold it.
+            rows: values of all epochs, for the rule.
+
+        Returns:
+            The folder.
 
         Raises:
             TrainError: the disk refuses; older checkpoints stay.
         """
-        target = self.path(epoch)
-        temporary = self.directory / f".epoch-{epoch}.{os.getpid()}.tmp"
+        target = self.path(mark)
+        temporary = self.directory / f".{target.name}.{os.getpid()}.tmp"
         try:
             self.directory.mkdir(parents=True, exist_ok=True)
-            shutil.rmtree(temporary, ignore_errors=True)
+            self._sweep()
             temporary.mkdir()
-            save(model, temporary / "model.safetensors")
-            save_tensors(optimizer.state_dict(model), temporary / "optimizer.safetensors")
-            (temporary / "state.json").write_text(
-                json.dumps({"epoch": epoch, **state}, indent=2), encoding="utf-8"
-            )
+            for part, tensors in parts.items():
+                save_tensors(tensors, temporary / f"{part}.safetensors")
+            files = {p.name: _facts(p) for p in sorted(temporary.iterdir())}
+            whole = {"epoch": mark.epoch, "batch": mark.batch, "files": files, **state}
+            text = json.dumps(whole, indent=1)
+            (temporary / _STATE).write_text(text, encoding="utf-8")
+            for p in (*temporary.iterdir(), temporary):
+                _to_disk(p)
             if target.exists():
                 shutil.rmtree(target)
             os.replace(temporary, target)
-        except (OSError, BurnError) as cause:
+            _to_disk(self.directory)
+        except (OSError, BurnError, ValueError) as cause:
             raise TrainError(
-                "Checkpoints.save", "the checkpoint could not be written", got=str(cause)
-            ) from cause
+                "Checkpoints.save", "the checkpoint could not be written", got=str(cause),
+                remedy="The checkpoints before it are as they were.",
+            ) from cause  # fmt: skip
         finally:
             shutil.rmtree(temporary, ignore_errors=True)
-        for old in self.epochs()[: -self.keep]:
-            shutil.rmtree(self.path(old), ignore_errors=True)
+        self._prune(mark, rows)
         return target
 
-    def load(self, epoch: int, model: Module, optimizer: Optimizer) -> dict[str, Any]:
-        """Restore model and optimizer and return the state.
+    def _sweep(self) -> None:
+        """Remove what a killed process left half written."""
+        for p in self.directory.glob(".epoch-*.tmp"):
+            shutil.rmtree(p, ignore_errors=True)
+
+    def _prune(self, mark: Mark, rows: Sequence[Row]) -> None:
+        """Delete what no rule keeps; the one just written always stays."""
+        whole = [m for m in self.marks() if not m.batch]
+        if rows and not mark.batch:
+            stay = self.rule.keep(self._rows(rows))
+        else:
+            stay = {m.epoch for m in whole}
+        for m in self.marks():
+            # A place inside an epoch matters until there is a newer checkpoint.
+            if m != mark and (m < mark if m.batch else m.epoch not in stay):
+                shutil.rmtree(self.path(m), ignore_errors=True)
+
+    # ---- reading ------------------------------------------------------------------------------
+
+    def load(self, mark: Mark) -> Saved:
+        """Return a checkpoint after checking every file's size and checksum.
+
+        Args:
+            mark: where the training was.
 
         Raises:
-            TrainError: there is no whole checkpoint of that epoch.
+            TrainError: it is not whole.
         """
-        source = self.path(epoch)
+        source = self.path(mark)
         try:
-            state: dict[str, Any] = json.loads((source / "state.json").read_text(encoding="utf-8"))
-            load(model, source / "model.safetensors")
-            with open_tensors(source / "optimizer.safetensors") as file:
-                optimizer.load_state_dict(model, dict(file))
-        except (OSError, ValueError, BurnError) as cause:
+            state = json.loads((source / _STATE).read_text(encoding="utf-8"))
+            files = state.pop("files")
+            parts: dict[str, dict[str, Tensor]] = {}
+            for name, facts in files.items():
+                if Path(name).name != name or _facts(source / name) != facts:
+                    raise ValueError(f"{name} is not what was written")
+                with open_tensors(source / name) as file:
+                    parts[Path(name).stem] = dict(file)
+            found = Mark(int(state["epoch"]), int(state["batch"]))
+        except (OSError, ValueError, KeyError, AttributeError, TypeError, BurnError) as cause:
             raise TrainError(
                 "Checkpoints.load", "the checkpoint is not whole", got=f"{source.name}: {cause}"
             ) from cause
-        return state
+        return Saved(found, parts, state)
+
+    def load_newest(self, note: Callable[[str], None] = lambda text: None) -> Saved | None:
+        """Return the newest checkpoint that is whole, or None if there is none at all.
+
+        Args:
+            note: hears of those that are not whole.
+
+        Raises:
+            TrainError: there are checkpoints, but none is whole.
+        """
+        refused: TrainError | None = None
+        for mark in reversed(self.marks()):
+            try:
+                return self.load(mark)
+            except TrainError as cause:
+                note(f"{self.path(mark).name} is not whole and is passed over: {cause.got}")
+                refused = refused or cause
+        if refused is not None:
+            raise refused
+        return None
+
+
+class Writer:
+    """Runs one job at a time on a thread of its own; an error comes out at the next call.
+
+    Example:
+        >>> done = []
+        >>> writer = Writer()
+        >>> writer.submit(lambda: done.append(1))
+        >>> writer.wait(); done
+        [1]
+    """
+
+    def __init__(self) -> None:
+        self._thread: threading.Thread | None = None
+        self._error: BaseException | None = None
+
+    def submit(self, job: Callable[[], Any]) -> None:
+        """Run a job when the one before it is done.
+
+        Args:
+            job: is called on the thread.
+
+        Raises:
+            BurnError: the job before it failed, with its own traceback.
+        """
+        self.wait()
+
+        def run() -> None:
+            try:
+                job()
+            except BaseException as error:  # noqa: BLE001 - raised again in `wait`
+                self._error = error
+
+        # A daemon: a second Ctrl-C must not wait for it, and what it leaves is swept up.
+        self._thread = threading.Thread(target=run, name="burn-checkpoint", daemon=True)
+        self._thread.start()
+
+    def wait(self) -> None:
+        """Wait for the last job.
+
+        Raises:
+            BurnError: it failed, with its own traceback.
+        """
+        if self._thread is not None:
+            self._thread.join()
+            self._thread = None
+        error, self._error = self._error, None
+        if error is not None:
+            raise error
+
+
+def _facts(path: Path) -> list[int]:
+    """Return size and checksum of a file."""
+    size, check = 0, 0
+    with path.open("rb") as file:
+        while piece := file.read(1 << 20):
+            size += len(piece)
+            check = zlib.crc32(piece, check)
+    return [size, check]
+
+
+def _to_disk(path: Path) -> None:
+    """Bring a file or folder from the system's caches to the disk."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

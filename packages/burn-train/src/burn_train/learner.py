@@ -2,59 +2,330 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any, Literal, NamedTuple
 
 from burn_core import Module
-from burn_optim import Optimizer
+from burn_dispatch import Device, autocast
+from burn_optim import (
+    EMA,
+    GradientAccumulator,
+    Gradients,
+    GradScaler,
+    Optimizer,
+    clip_grad_norm,
+    clip_grad_value,
+)
+from burn_optim.lr_scheduler import GroupLR, LRScheduler
+from burn_std import ArgumentError, DType
 from burn_tensor import Tensor
-from burn_train.metrics import Metric
+from burn_train.metrics.metric import Metric, batch_size
+
+
+class Step(NamedTuple):
+    """What a batch came to.
+
+    Attributes:
+        output: of the model.
+        target: what it should be.
+        loss: of rank 0.
+    """
+
+    output: Any
+    target: Any
+    loss: Tensor
 
 
 class Learner:
-    """What training needs to know; override a step for other kinds of learning.
+    """What training needs to know; override `forward` for other batches or losses.
 
     Args:
         model: on an autodiff device.
         optimizer: updates it.
-        loss: `(output, target) -> loss of rank 0`.
+        loss: `(output, target) -> loss of rank 0`, a mean over samples.
+        schedule: gives the learning rate.
+        schedule_on: `step` or `epoch`: what it counts.
+        monitor: column that an epoch's schedule is shown (`ReduceLROnPlateau`).
+        clip_norm: bound of the norm of all gradients together.
+        clip_value: bound of each gradient's elements.
+        skip_nonfinite: leave out a step whose gradients' norm is not finite.
+        accumulate: batches per step of the optimizer; gradients equal those of the big batch.
+        autocast: dtype of mixed precision, `burn.float16` or `burn.bfloat16`.
+        scaler: scales the loss, for float16.
+        ema: average of the weights, updated after every step.
+        validate_average: validate the average instead of the weights.
+
+    Attributes:
+        steps: of the optimizer, so far.
+        grad_norm: norm of the last step's gradients if they were clipped, a tensor; or None.
+
+    Raises:
+        ArgumentError: a setting has no meaning.
 
     Example:
-        >>> import burn_tensor as bt
-        >>> from burn_dispatch import Device
-        >>> from burn_nn import Linear, MSELoss
-        >>> from burn_optim import SGD
-        >>> model = Linear(1, 1, device=Device.flex().autodiff())
-        >>> learner = Learner(model, SGD(lr=0.1), MSELoss())
-        >>> learner.train_step((bt.ones(4, 1), bt.ones(4, 1)))
+        >>> from burn.nn import Linear, MSELoss
+        >>> model = Linear(1, 1, device=burn.Device.flex().autodiff())
+        >>> learner = Learner(model, burn.optim.SGD(lr=0.1), MSELoss(), clip_norm=1.0)
+        >>> learner.train_step((burn.ones(4, 1), burn.ones(4, 1)))
+        >>> learner.steps
+        1
     """
 
     def __init__(
-        self, model: Module, optimizer: Optimizer, loss: Callable[[Any, Any], Tensor]
+        self,
+        model: Module,
+        optimizer: Optimizer,
+        loss: Callable[[Any, Any], Tensor] | None = None,
+        *,
+        schedule: LRScheduler | GroupLR | None = None,
+        schedule_on: Literal["step", "epoch"] = "step",
+        monitor: str = "valid loss",
+        clip_norm: float | None = None,
+        clip_value: float | None = None,
+        skip_nonfinite: bool = False,
+        accumulate: int = 1,
+        autocast: DType | None = None,
+        scaler: GradScaler | None = None,
+        ema: EMA | None = None,
+        validate_average: bool = False,
     ) -> None:
+        if accumulate < 1 or schedule_on not in ("step", "epoch"):
+            raise ArgumentError(
+                "Learner", "accumulate is positive, schedule_on is step or epoch",
+                got=f"{accumulate}, {schedule_on!r}",
+            )  # fmt: skip
+        if validate_average and ema is None:
+            raise ArgumentError("Learner", "validate_average needs ema", got="none")
         self.model = model
         self.optimizer = optimizer
         self.loss = loss
+        self.schedule = schedule
+        self.schedule_on = schedule_on
+        self.monitor = monitor
+        self.clip_norm = clip_norm
+        self.clip_value = clip_value
+        self.skip_nonfinite = skip_nonfinite
+        self.accumulate = accumulate
+        self.autocast = autocast
+        self.scaler = scaler
+        self.ema = ema
+        self.validate_average = validate_average
+        self.steps = 0
+        self.grad_norm: Tensor | None = None
+        self._sums = GradientAccumulator()
 
-    def train_step(self, batch: Any, metrics: Sequence[Metric] = ()) -> None:
-        """Update the model by one batch (inputs, targets).
+    # ---- what to override ---------------------------------------------------------------------
+
+    def forward(self, model: Module, batch: Any) -> Step:
+        """Return what a batch (inputs, targets) comes to; training and validation call it.
+
+        Args:
+            model: the model, or its inference copy.
+            batch: from the loader.
+
+        Raises:
+            ArgumentError: there is no loss function and this is not overridden.
+        """
+        if self.loss is None:
+            raise ArgumentError("Learner.forward", "give a loss, or override forward", got="none")
+        inputs, target = batch
+        output = model(inputs)
+        return Step(output, target, self.loss(output, target))
+
+    def weight(self, batch: Any) -> float | Tensor:
+        """Return what the loss of a batch is a mean over: its samples; override for tokens.
+
+        Args:
+            batch: from the loader.
+        """
+        return float(batch_size(batch))
+
+    # ---- steps --------------------------------------------------------------------------------
+
+    @property
+    def between_steps(self) -> bool:
+        """Whether no batch waits for others of its step; a checkpoint can be taken then."""
+        return not self._sums.batches
+
+    def train_step(
+        self, batch: Any, metrics: Sequence[Metric] = (), *, last: bool = False, keep: bool = False
+    ) -> Step | None:
+        """Update the model by one batch, or gather its gradients.
 
         The metrics hear of it before the optimizer's step ends the recording, so that a whole
-        step is one program.
-        """
-        inputs, targets = batch
-        output = self.model(inputs)
-        loss = self.loss(output, targets)
-        grads = loss.backward()
-        for m in metrics:
-            m.update(output, targets, loss)
-        del output, loss
-        self.optimizer.step(self.model, grads)
+        step is one program. Nothing is read on the host.
 
-    def valid_step(self, batch: Any, metrics: Sequence[Metric]) -> None:
-        """Let the metrics hear of one batch; changes nothing in the model."""
-        inputs, targets = batch
-        output = self.model.valid()(inputs)
-        loss = self.loss(output, targets)
+        Args:
+            batch: from the loader.
+            metrics: with sums on the device.
+            last: the epoch ends here, so a step is made with what was gathered.
+            keep: return what the batch came to.
+        """
+        with self._precision():
+            step = self.forward(self.model, batch)
+        loss = step.loss if self.scaler is None else self.scaler.scale(step.loss)
+        grads: Gradients = loss.backward()
         for m in metrics:
-            m.update(output, targets, loss)
+            m.update(*step)
+        kept = _detached(step) if keep else None
+        del step, loss
+        if self.accumulate == 1:
+            self._apply(grads)
+            return kept
+        self._sums.add(self.model, grads, self.weight(batch))
+        del grads
+        if last or self._sums.batches >= self.accumulate:
+            self._apply(self._sums.take())
+        else:
+            self.flush()
+        return kept
+
+    def _apply(self, grads: Gradients) -> None:
+        """Clip, step, average, and go on in the schedule."""
+        model, skip = self.model, None
+        if self.scaler is not None:
+            self.scaler.unscale(model, grads)
+        if self.clip_value is not None:
+            clip_grad_value(model, grads, self.clip_value)
+        if self.clip_norm is not None or self.skip_nonfinite:
+            norm = clip_grad_norm(model, grads, self.clip_norm or float("inf"))
+            self.grad_norm = norm
+            skip = norm.isfinite().logical_not() if self.skip_nonfinite else None
+            del norm
+        lr = None if self.schedule is None else self.schedule.lr
+        last = self.ema is None
+        if self.scaler is None:
+            self.optimizer.step(model, grads, lr, skip=skip, flush=last)
+        else:
+            self.scaler.step(self.optimizer, model, grads, lr, skip=skip, flush=last)
+        del skip
+        if self.ema is not None:
+            self.ema.update(model)
+            self.flush()
+        if self.schedule is not None and self.schedule_on == "step":
+            self.schedule.step()
+        self.steps += 1
+
+    def valid_step(
+        self,
+        batch: Any,
+        metrics: Sequence[Metric] = (),
+        *,
+        model: Module | None = None,
+        keep: bool = False,
+    ) -> Step | None:
+        """Let the metrics hear of one batch; changes nothing in the model.
+
+        Args:
+            batch: from the loader.
+            metrics: with sums on the device.
+            model: what `inference` returned; made anew if None.
+            keep: return what the batch came to.
+        """
+        with self._precision():
+            step = self.forward(self.inference() if model is None else model, batch)
+        for m in metrics:
+            m.update(*step)
+        return _detached(step) if keep else None
+
+    def inference(self) -> Module:
+        """Return the model as validation runs it: the average of the weights if that is asked."""
+        if self.ema is not None and self.validate_average:
+            return self.ema.averaged(self.model).valid()
+        return self.model.valid()
+
+    def end_epoch(self, row: Mapping[str, Any]) -> None:
+        """Let a schedule that counts epochs hear of one.
+
+        Args:
+            row: the epoch's values.
+        """
+        if self.schedule is not None and self.schedule_on == "epoch":
+            value = row.get(self.monitor)
+            self.schedule.step(None if value is None else float(value))
+
+    def _precision(self) -> AbstractContextManager[Any]:
+        if self.autocast is None:
+            return nullcontext()
+        scope: AbstractContextManager[Any] = autocast(self.autocast)
+        return scope
+
+    # ---- devices and rates --------------------------------------------------------------------
+
+    def devices(self) -> list[Device]:
+        """Return the devices of the model's parameters, each once."""
+        return list({p.device.name: p.device for p in self.model.parameters()}.values())
+
+    def flush(self) -> None:
+        """Hand the recorded operations to the devices."""
+        for device in self.devices():
+            device.flush()
+
+    def rates(self) -> dict[str, float]:
+        """Return the learning rates of the step to come, by group."""
+        lr = None if self.schedule is None else self.schedule.lr
+        if lr is None:
+            return self.optimizer.rates()
+        return dict(lr) if isinstance(lr, Mapping) else {**self.optimizer.rates(), "": lr}
+
+    # ---- state --------------------------------------------------------------------------------
+
+    def parts(self) -> dict[str, dict[str, Tensor]]:
+        """Return all tensors of the state by part and name: snapshots."""
+        out = {
+            "model": self.model.state_dict(),
+            "optimizer": self.optimizer.state_dict(self.model),
+        }
+        if self.ema is not None:
+            out["ema"] = self.ema.state_dict()
+        if self.scaler is not None:
+            out["scaler"] = self.scaler.state_dict()
+        return out
+
+    def scalars(self) -> dict[str, Any]:
+        """Return what else the state is, as JSON can hold it."""
+        return {
+            "steps": self.steps,
+            "rates": self.optimizer.rates(),
+            "schedule": None if self.schedule is None else self.schedule.state_dict(),
+            "averages": None if self.ema is None else self.ema.updates,
+        }
+
+    def restore(
+        self, parts: Mapping[str, Mapping[str, Tensor]], scalars: Mapping[str, Any]
+    ) -> None:
+        """Take what `parts` and `scalars` returned.
+
+        Args:
+            parts: tensors by part and name.
+            scalars: the rest.
+
+        Raises:
+            BurnError: they belong to another model or other settings.
+        """
+        self.model.load_state_dict(parts["model"])
+        self.optimizer.load_state_dict(self.model, parts["optimizer"])
+        self.optimizer.set_rates(scalars["rates"])
+        if self.ema is not None:
+            self.ema.load_state_dict(parts["ema"], int(scalars["averages"] or 0))
+        if self.scaler is not None:
+            self.scaler.load_state_dict(parts["scaler"])
+        if self.schedule is not None and scalars["schedule"] is not None:
+            self.schedule.load_state_dict(scalars["schedule"])
+        self.steps = int(scalars["steps"])
+        self._sums = GradientAccumulator()
+
+
+def _detached(step: Step) -> Step:
+    return Step(*(_plain(value) for value in step))
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Tensor):
+        return value.detach()
+    if isinstance(value, dict):
+        return {k: _plain(v) for k, v in value.items()}
+    if isinstance(value, (list, tuple)) and not hasattr(value, "_fields"):
+        return type(value)(_plain(v) for v in value)
+    return value

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import os
-import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
+from burn_core import Module
 from burn_dataset import DataLoader
-from burn_tensor import Tensor
 from burn_train.checkpoint import Checkpoints
+from burn_train.evaluation import evaluate
+from burn_train.interrupter import Interrupter
 from burn_train.learner import Learner
-from burn_train.metrics import LossMetric, Metric
-from burn_train.views import View, choose_view
+from burn_train.measuring import MetricLike, Metrics
+from burn_train.observer import Observer
+from burn_train.rules import KeepBest, KeepLast, KeepRule
+from burn_train.run import Run
+from burn_train.stopping import EarlyStopping
+from burn_train.summary import Summary
 
 
 class TrainingResult:
@@ -20,14 +26,28 @@ class TrainingResult:
 
     Attributes:
         history: one dict per epoch, columns of the table.
-        interrupted: Ctrl-C ended it.
+        reason: why it ended: `done`, `early stop`, `Ctrl-C` or what an interrupter was told.
+        model: the trained model, for inference.
+        summary: of the history.
+        best_epoch: whose weights the model has, if early stopping brought them back.
     """
 
-    __slots__ = ("history", "interrupted")
+    __slots__ = ("best_epoch", "history", "model", "reason", "summary")
 
-    def __init__(self, history: list[dict[str, Any]], interrupted: bool) -> None:
+    def __init__(
+        self, history: list[dict[str, Any]], reason: str, model: Module, summary: Summary,
+        best_epoch: int | None = None,
+    ) -> None:  # fmt: skip
         self.history = history
-        self.interrupted = interrupted
+        self.reason = reason
+        self.model = model
+        self.summary = summary
+        self.best_epoch = best_epoch
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether someone ended it before its time."""
+        return self.reason not in ("done", "early stop")
 
     @property
     def last(self) -> dict[str, Any]:
@@ -35,139 +55,102 @@ class TrainingResult:
         return self.history[-1] if self.history else {}
 
     def column(self, name: str) -> list[Any]:
-        """Return one column over the epochs, for curves."""
+        """Return one column over the epochs, for curves.
+
+        Args:
+            name: as in the table, `valid loss`.
+        """
         return [row[name] for row in self.history if name in row]
 
 
 class SupervisedTraining:
-    """Train a learner on batches (inputs, targets).
+    """Train a learner on batches.
+
+    An epoch is: train, validate, save, ask early stopping. Ctrl-C ends the step it is in and saves
+    where it was; `run(learner, resume=True)` goes on from there and ends with the same bits as a
+    run that nobody stopped.
 
     Args:
         train: loader of the training split.
         valid: loader of a held-out split, or None.
         epochs: how many times the training split is seen in all, a resumed part included.
-        metrics: besides the loss.
-        directory: where checkpoints go; None keeps none.
-        keep: how many of the newest checkpoints stay.
-        view: `progress`, `plain` or another installed view; chosen by the terminal if None.
+        metrics: classes or instances of metrics and gauges, besides the loss.
+        directory: of the run: checkpoints and logs; None keeps none.
+        rule: which checkpoints stay; the newest two and the best by validation loss by default.
+        save_every: also save inside an epoch each so many steps.
+        early_stopping: ends the training when a metric does not improve.
+        interrupter: ends it from outside.
+        loggers: hear of everything, besides the directory's files.
+        view: `dashboard`, `progress`, `plain` or another installed view, or an `Observer`; chosen
+            by where the output goes if None.
 
     Example:
         >>> import numpy as np
-        >>> from burn_dataset import ArrayDataset, DataLoader
-        >>> from burn_dispatch import Device
-        >>> from burn_nn import Linear, MSELoss
-        >>> from burn_optim import SGD
+        >>> from burn.dataset import ArrayDataset, DataLoader
+        >>> from burn.nn import Linear, MSELoss
         >>> x = np.ones((4, 1), np.float32)
-        >>> learner = Learner(Linear(1, 1, device=Device.flex().autodiff()), SGD(lr=0.1), MSELoss())
+        >>> model = Linear(1, 1, device=burn.Device.flex().autodiff())
+        >>> learner = Learner(model, burn.optim.SGD(lr=0.1), MSELoss())
         >>> training = SupervisedTraining(DataLoader(ArrayDataset(x, x), 2), epochs=2, view="plain")
-        >>> result = training.run(learner)  # doctest: +ELLIPSIS
+        >>> result = training.run(learner)
              epoch  train loss     seconds
         ...
-        >>> len(result.history)
-        2
+        >>> len(result.history), result.reason
+        (2, 'done')
     """
 
     def __init__(
         self,
-        train: DataLoader,
-        valid: DataLoader | None = None,
+        train: DataLoader | Iterable[Any],
+        valid: DataLoader | Iterable[Any] | None = None,
         *,
         epochs: int = 1,
-        metrics: Sequence[type[Metric]] = (),
+        metrics: Sequence[MetricLike] = (),
         directory: str | os.PathLike[str] | None = None,
-        keep: int = 2,
-        view: str | None = None,
+        rule: KeepRule | None = None,
+        save_every: int | None = None,
+        early_stopping: EarlyStopping | None = None,
+        interrupter: Interrupter | None = None,
+        loggers: Sequence[Observer] = (),
+        view: str | Observer | None = None,
     ) -> None:
         self.train = train
         self.valid = valid
         self.epochs = epochs
-        self.metrics = metrics
-        self.checkpoints = None if directory is None else Checkpoints(directory, keep)
+        self.metrics = Metrics(metrics)
+        self.directory = None if directory is None else Path(directory)
+        if rule is None:
+            rule = KeepLast(2) if valid is None else KeepLast(2) | KeepBest("valid loss")
+        self.checkpoints = (
+            None if self.directory is None else Checkpoints(self.directory / "checkpoints", rule)
+        )
+        self.save_every = save_every
+        self.early_stopping = early_stopping
+        self.interrupter = interrupter or Interrupter()
+        self.loggers = list(loggers)
         self.view = view
 
     def run(self, learner: Learner, resume: bool = False) -> TrainingResult:
-        """Train and return the history.
+        """Train and return what came of it.
 
         Args:
             learner: model, optimizer and loss.
-            resume: go on from the newest checkpoint in the directory, if there is one.
+            resume: go on from the newest checkpoint that is whole, if there is one.
 
         Raises:
-            TrainError: a checkpoint cannot be written or read.
+            TrainError: a checkpoint cannot be written, or none of those there is whole.
         """
-        history: list[dict[str, Any]] = []
-        if resume:
-            history = self._resume(learner)
-        for device in _devices(learner):
-            device.flush()  # what made the model is no part of the first step
-        view: View = choose_view(self.view)
-        interrupted = False
-        view.begin(self.epochs - len(history), len(self.train))
-        try:
-            while len(history) < self.epochs:
-                row = self._epoch(len(history) + 1, learner, view)
-                history.append(row)
-                view.epoch(row)
-                self._save(learner, history)
-        except KeyboardInterrupt:
-            # The unfinished epoch is not in the history: a resume begins it anew.
-            interrupted = True
-        finally:
-            view.end()
-        return TrainingResult(history, interrupted)
+        return Run(self, learner).go(resume)
 
-    def _epoch(self, epoch: int, learner: Learner, view: View) -> dict[str, Any]:
-        start = time.perf_counter()
-        self.train.epoch, self.train.position = epoch - 1, 0
-        found = self._split("train", self.train, learner.train_step, epoch, view)
-        if self.valid is not None:
-            found |= self._split("valid", self.valid, learner.valid_step, epoch, None)
-        return {"epoch": epoch, **found, "seconds": time.perf_counter() - start}
+    def evaluate(
+        self, learner: Learner, loaders: Mapping[str, Iterable[Any]] | Iterable[Any]
+    ) -> dict[str, Any]:
+        """Return loss and metrics over a loader by name, or over several by their names.
 
-    def evaluate(self, learner: Learner, loader: DataLoader) -> dict[str, float]:
-        """Return loss and metrics over a loader, by name, without changing the model."""
-        return self._split("", loader, learner.valid_step, 0, None)
-
-    def _split(
-        self, name: str, loader: DataLoader, step: Any, epoch: int, view: View | None
-    ) -> dict[str, float]:
-        metrics: list[Metric] = [LossMetric(), *(m() for m in self.metrics)]
-        for k, batch in enumerate(loader):
-            step(batch, metrics)
-            flush(batch)
-            if view is not None:
-                view.step(epoch, k + 1)
-        return {f"{name} {m.name}".strip(): m.value() for m in metrics}
-
-    def _save(self, learner: Learner, history: list[dict[str, Any]]) -> None:
-        if self.checkpoints is not None:
-            random = _devices(learner)
-            state = {"history": history, "random": {d.name: list(d.random_state()) for d in random}}
-            self.checkpoints.save(len(history), learner.model, learner.optimizer, state)
-
-    def _resume(self, learner: Learner) -> list[dict[str, Any]]:
-        latest = self.checkpoints.latest() if self.checkpoints else None
-        if self.checkpoints is None or latest is None:
-            return []
-        state = self.checkpoints.load(latest, learner.model, learner.optimizer)
-        for device in _devices(learner):
-            if device.name in state["random"]:
-                device.set_random_state(tuple(state["random"][device.name]))
-        history: list[dict[str, Any]] = state["history"]
-        return history[: self.epochs]
-
-
-def flush(batch: Any) -> None:
-    """Hand the recorded operations of a batch to its device.
-
-    So every batch records the same program.
-    """
-    for part in batch.values() if isinstance(batch, dict) else batch:
-        if isinstance(part, Tensor):
-            part.device.flush()
-            return
-
-
-def _devices(learner: Learner) -> list[Any]:
-    """Return the devices of the model's parameters, each once."""
-    return list({p.b.device.name: p.b.device for p in learner.model.parameters()}.values())
+        Args:
+            learner: its model stays as it is.
+            loaders: one loader, or several by name of test set.
+        """
+        if isinstance(loaders, Mapping):
+            return {name: evaluate(learner, one, self.metrics) for name, one in loaders.items()}
+        return evaluate(learner, loaders, self.metrics)

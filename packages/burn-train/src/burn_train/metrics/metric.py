@@ -1,0 +1,256 @@
+"""What metrics share: a value over everything seen, a snapshot for display, saving.
+
+A `SumMetric` keeps sums on the device: its update is recorded with the step and reads nothing. A
+`HostMetric` gets arrays on the metrics' own thread, for what needs all predictions at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Self
+
+import numpy as np
+
+from burn_dispatch import to_device
+from burn_std import StoreError
+from burn_std.dtypes import float64, int64
+from burn_tensor import Tensor, tensor
+
+Array = np.ndarray[Any, Any]
+
+
+class Metric:
+    """Base of metrics.
+
+    Attributes:
+        name: column of the table.
+        unit: of the value, or empty.
+        higher_is_better: which of two values is the better one.
+        on_host: `update` takes arrays, on another thread than the training's.
+    """
+
+    name: str = ""
+    unit: str = ""
+    higher_is_better: bool = False
+    on_host: bool = False
+
+    def reset(self) -> None:
+        """Forget what was seen."""
+        raise NotImplementedError
+
+    def update(self, output: Any, target: Any, loss: Any) -> None:
+        """Take in one batch.
+
+        Args:
+            output: of the model.
+            target: what it should be.
+            loss: the mean over the batch, of rank 0.
+        """
+        raise NotImplementedError
+
+    def snapshot(self) -> Callable[[], float]:
+        """Return a function that computes the value over what was seen so far, on any thread."""
+        raise NotImplementedError
+
+    def value(self) -> float:
+        """Return the value over everything seen; NaN if that is nothing."""
+        return self.snapshot()()
+
+    def state_dict(self) -> dict[str, Tensor]:
+        """Return what was seen, for a checkpoint inside an epoch."""
+        raise NotImplementedError
+
+    def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
+        """Take what `state_dict` returned.
+
+        Args:
+            state: tensors by name.
+
+        Raises:
+            StoreError: there is no count in it.
+        """
+        raise NotImplementedError
+
+    def fresh(self) -> Self:
+        """Return a metric of the same settings that has seen nothing."""
+        from copy import copy
+
+        made = copy(self)
+        made.reset()
+        return made
+
+
+class SumMetric(Metric):
+    """Sums on the device; a subclass adds to them and says what they come to.
+
+    Attributes:
+        count: samples seen.
+    """
+
+    def __init__(self) -> None:
+        self.reset()
+
+    def reset(self) -> None:
+        """Forget what was seen."""
+        self._sums: dict[str, Tensor] = {}
+        self.count = 0
+
+    def add(self, count: int, **totals: Tensor) -> None:
+        """Add to the sums; nothing is read.
+
+        Args:
+            count: samples in the batch.
+            **totals: by name: floats are summed in float64, integers in int64.
+        """
+        for name, total in totals.items():
+            have: Any = self._sums.get(name)
+            plain: Any = total.detach()
+            if have is None:
+                # Made at once: the first batch records the same program as the others.
+                dtype = float64 if total.dtype.is_float else int64
+                have = total.b.resource.plain_context().at_once("full", dtype, total.shape, 0)
+            elif have.b.resource is not total.b.resource:
+                have = to_device(have, total.device.without_autodiff())
+            self._sums[name] = have + plain
+        self.count += count
+
+    def result(self, sums: dict[str, Array], count: int) -> float:
+        """Return the value that sums come to.
+
+        Args:
+            sums: by name, as arrays.
+            count: samples seen, at least one.
+        """
+        raise NotImplementedError
+
+    def snapshot(self) -> Callable[[], float]:
+        """Return a function that computes the value over what was seen so far, on any thread."""
+        sums, count = dict(self._sums), self.count
+
+        def value() -> float:
+            if not count:
+                return float("nan")
+            with np.errstate(all="ignore"):
+                return float(self.result({k: t.numpy() for k, t in sums.items()}, count))
+
+        return value
+
+    def state_dict(self) -> dict[str, Tensor]:
+        """Return sums and count."""
+        return {"count": tensor(self.count), **self._sums}
+
+    def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
+        """Take what `state_dict` returned."""
+        self.count = _count(self.name, state)
+        self._sums = {k: t.detach() for k, t in state.items() if k != "count"}
+
+
+class HostMetric(Metric):
+    """Arrays gathered on the metrics' thread; a subclass says what they come to.
+
+    Attributes:
+        count: samples seen.
+    """
+
+    on_host = True
+
+    def __init__(self) -> None:
+        self.reset()
+
+    def reset(self) -> None:
+        """Forget what was seen."""
+        self._parts: dict[str, list[Array]] = {}
+        self.count = 0
+
+    def collect(self, count: int, **arrays: Any) -> None:
+        """Append arrays along their first dim.
+
+        Args:
+            count: samples in the batch.
+            **arrays: by name; of one shape but for the first dim.
+        """
+        for name, a in arrays.items():
+            self._parts.setdefault(name, []).append(np.atleast_1d(np.asarray(a)))
+        self.count += count
+
+    def result(self, seen: dict[str, Array]) -> float:
+        """Return the value that the gathered arrays come to.
+
+        Args:
+            seen: by name.
+        """
+        raise NotImplementedError
+
+    def _joined(self) -> dict[str, Array]:
+        return {name: np.concatenate(parts) for name, parts in self._parts.items()}
+
+    def snapshot(self) -> Callable[[], float]:
+        """Return a function that computes the value over what was seen so far, on any thread."""
+        parts, count = {k: list(p) for k, p in self._parts.items()}, self.count
+
+        def value() -> float:
+            if not count:
+                return float("nan")
+            with np.errstate(all="ignore"):
+                return float(self.result({k: np.concatenate(p) for k, p in parts.items()}))
+
+        return value
+
+    def state_dict(self) -> dict[str, Tensor]:
+        """Return arrays and count."""
+        return {"count": tensor(self.count), **{k: tensor(a) for k, a in self._joined().items()}}
+
+    def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
+        """Take what `state_dict` returned."""
+        self.count = _count(self.name, state)
+        self._parts = {k: [np.array(t.numpy())] for k, t in state.items() if k != "count"}
+
+
+class LossMetric(SumMetric):
+    """The mean loss, weighted by samples, so a smaller last batch counts as what it is.
+
+    Example:
+        >>> m = LossMetric()
+        >>> m.update(burn.zeros(3, 2), burn.zeros(3), burn.tensor(1.0))
+        >>> m.update(burn.zeros(1, 2), burn.zeros(1), burn.tensor(5.0))
+        >>> m.value()
+        2.0
+    """
+
+    name = "loss"
+
+    def update(self, output: Any, target: Any, loss: Any) -> None:
+        """Take in one batch."""
+        n = batch_size(output, target)
+        self.add(n, loss=loss.detach().to(float64) * n)
+
+    def result(self, sums: dict[str, Array], count: int) -> float:
+        """Return the mean."""
+        return float(sums["loss"]) / count
+
+
+def batch_size(*values: Any) -> int:
+    """Return the first dim of the first value that has one.
+
+    Args:
+        *values: tensors, arrays, lists, or tuples and dicts of them.
+    """
+    for value in values:
+        if isinstance(value, dict):
+            found = batch_size(*value.values())
+        elif isinstance(value, tuple):
+            found = batch_size(*value)
+        elif isinstance(value, list):
+            found = len(value)
+        else:
+            shape = getattr(value, "shape", ())
+            found = int(shape[0]) if shape else 0
+        if found:
+            return found
+    return 1 if all(getattr(v, "shape", None) == () for v in values) else 0
+
+
+def _count(name: str, state: Mapping[str, Tensor]) -> int:
+    if "count" not in state:
+        raise StoreError(name, "the state of a metric has a count", got=sorted(state))
+    return int(state["count"].item())
