@@ -22,9 +22,10 @@ attributes, positionally in this order; the shape rule alone does not get the sc
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import wraps
 from typing import Any, Literal
 
-from burn_std import DType, GraphError, load_object, nearest
+from burn_std import DType, DTypeError, GraphError, load_object, nearest
 
 Klass = Literal[
     "map", "reduce", "contract", "view", "index", "random", "dynamic", "opaque", "effect"
@@ -93,6 +94,40 @@ class Attr:
         self.name = text.rstrip("#@")
 
 
+# Attributes that are flags wherever they occur; `dtype` is None or a DType.
+FLAGS = (
+    "accumulate", "causal", "ceil", "count_include_pad", "decoupled", "descending", "full", "gqa",
+    "keepdim", "largest", "log_target", "match_rms", "maximize", "nesterov", "no_prox", "pivot",
+    "return_counts", "return_inverse", "right", "sorted", "training", "transpose", "unit", "upper",
+)  # fmt: skip
+
+
+def _attributes_checked(
+    op: str, first: int, attrs: tuple[Attr, ...], infer: Callable[..., Any]
+) -> Callable[..., Any]:
+    """Return a rule that refuses flags that are no bools and dtypes that are none.
+
+    Rules run once per key or after a failure, so a call that is remembered pays nothing.
+    """
+    known = [a for a in attrs if a.kind != "scalar"]
+    places = [(first + i, a.name) for i, a in enumerate(known) if a.name in FLAGS]
+    dtypes = [first + i for i, a in enumerate(known) if a.name == "dtype"]
+    if not places and not dtypes:
+        return infer
+
+    @wraps(infer)
+    def checked(*args: Any) -> Any:
+        for place, name in places:
+            if args[place].__class__ is not bool:
+                raise DTypeError(op, f"{name} must be a bool", got=type(args[place]).__name__)
+        for place in dtypes:
+            if args[place] is not None and not isinstance(args[place], DType):
+                raise DTypeError(op, "dtype must be a dtype", got=type(args[place]).__name__)
+        return infer(*args)
+
+    return checked
+
+
 class Entry:
     """One operation of the catalogue.
 
@@ -151,7 +186,7 @@ class Entry:
         self.code = -1
         self.inputs = tuple(Input(t) for t in inputs.split())
         self.attrs = tuple(Attr(t) for t in attrs.split())
-        self.infer = infer
+        self.infer = _attributes_checked(name, len(self.inputs), self.attrs, infer)
         self.klass: Klass = klass
         self.doc = doc
         self.accepts = accepts

@@ -12,6 +12,7 @@ from operator import index
 from typing import TYPE_CHECKING, Any
 
 from burn_backend import Memo, TensorBase
+from burn_dispatch import plain_scalar
 from burn_std import ArgumentError, BurnError, DTypeError, IndexRangeError, ShapeError
 
 if TYPE_CHECKING:
@@ -32,6 +33,20 @@ def as_int(op: str, name: str, value: Any) -> int:
         return index(value)
     except TypeError:
         raise DTypeError(op, f"{name} must be an integer", got=repr(value)) from None
+
+
+def as_number(op: str, name: str, value: Any) -> Number:
+    """Return a number argument (Python, numpy or a tensor of one element) as a Python number.
+
+    Raises:
+        DTypeError: it is none of these.
+    """
+    if isinstance(value, TensorBase) and prod(value.shape) == 1:
+        value = value.b.to_numpy(value).reshape(())
+    number = plain_scalar(value)
+    if number is None:
+        raise DTypeError(op, f"{name} must be a number", got=type(value).__name__)
+    return number
 
 
 def as_ints(op: str, name: str, value: Any) -> Shape:

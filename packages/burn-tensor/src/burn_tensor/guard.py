@@ -284,19 +284,22 @@ def guarded(function: F, *, module: str | None = None, first: str | None = None)
     return cast("F", made)
 
 
-def guard_methods(bare: str = "") -> Callable[[C], C]:
+def guard_methods(bare: str = "", always: str = "") -> Callable[[C], C]:
     """Return a decorator that guards the public methods of a class that take arguments.
 
     Args:
         bare: names of those that hand their arguments to one operation, which checks them, and
             of those that guard themselves because every nanosecond counts.
+        always: names of those without arguments that are guarded too: they wait for values, and
+            may meet the errors of what was recorded before.
     """
 
     def decorate(cls: C) -> C:
         for name, method in list(vars(cls).items()):
             if isinstance(method, FunctionType) and not name.startswith("_"):
                 code = method.__code__
-                if code.co_argcount + code.co_kwonlyargcount > 1 and name not in bare.split():
+                more = code.co_argcount + code.co_kwonlyargcount > 1 or name in always.split()
+                if more and name not in bare.split():
                     setattr(cls, name, guarded(method))
         return cls
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from burn_tensor.tensor import Tensor
 
 
-@guard_methods()
+@guard_methods(always="item numpy tolist")
 class InteropMethods(Methods):
     """Reading values on the host."""
 

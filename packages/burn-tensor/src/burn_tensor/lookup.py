@@ -10,7 +10,7 @@ from burn_dispatch import plain_scalar
 from burn_ir import broadcast_shapes
 from burn_std import ArgumentError, DTypeError, ShapeError
 from burn_std.dtypes import bool_, float64
-from burn_tensor.arguments import Number, need_tensor, one_dim
+from burn_tensor.arguments import Number, as_number, need_tensor, one_dim
 from burn_tensor.guard import guard_methods
 from burn_tensor.indexing import put, spread_masks
 from burn_tensor.methods import Methods, as_tensor
@@ -127,7 +127,7 @@ class LookupMethods(Methods):
             tensor([3., 0., 0.])
         """
         d = one_dim("index_add", dim, len(self.v.shape))
-        return self.b.index_add(self, index, source, d, alpha)
+        return self.b.index_add(self, index, source, d, as_number("index_add", "alpha", alpha))
 
     def index_copy(self, dim: int, index: Tensor, source: Tensor) -> Tensor:
         """Return x with slices along a dim replaced by those of `source`; the last of equals wins.

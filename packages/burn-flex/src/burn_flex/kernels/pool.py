@@ -243,6 +243,8 @@ def avg_pool_backward(
 
 def _tiles(n: int, out: int) -> list[tuple[int, int]]:
     """Return the windows of adaptive pooling: floor(i n / out) to ceil((i + 1) n / out)."""
+    if out > 1 << 28:  # refused before a list of them fills the machine
+        raise MemoryError(f"{out} windows")
     return [(i * n // out, -(-(i + 1) * n // out)) for i in range(out)]
 
 
