@@ -25,9 +25,9 @@ def source_of(target: str, kernel: Kernel) -> str:
     if target == "opencl":
         from burn_cube.emit.opencl import emit_opencl
 
-        return emit_opencl(lower(kernel, planes=True, math=True))
+        return emit_opencl(kernel)
     if target == "cuda":
         from burn_cube.emit.cuda import emit_cuda
 
-        return emit_cuda(lower(kernel, planes=False, math=False))
+        return emit_cuda(kernel)
     raise LaunchError("source", "the target is cpu, opencl or cuda", got=repr(target))

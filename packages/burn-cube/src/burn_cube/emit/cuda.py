@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from burn_cube.builder import size_of
 from burn_cube.emit.c_like import emit
 from burn_cube.emit.c_math import HELPERS, SPELLED, helper
 from burn_cube.emit.c_memory import MemoryWriter
@@ -17,7 +18,6 @@ from burn_cube.emit.c_values import BFLOAT
 from burn_cube.emit.dialect import Dialect
 from burn_cube.errors import LaunchError
 from burn_cube.ir import Kernel, walk
-from burn_cube.builder import size_of
 from burn_std.dtypes import DType, bfloat16, float16, float32
 
 TYPES = """\

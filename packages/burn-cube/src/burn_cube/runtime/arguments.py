@@ -1,21 +1,24 @@
-"""How a launch passes its arguments: one list of values, the same for every target.
+"""How a launch of OpenCL and CUDA passes its arguments: what the kernel uses and no more.
 
-A kernel gets what it uses and no more: for each parameter its pointer or its value, then the
-length, extents and strides that the body or its bounds checks read. Emitters declare parameters
-in this order; runtimes gather values in this order.
+For each parameter its pointer or its value, then the length, extents and strides that the body or
+its bounds checks read. Emitters declare parameters in this order; runtimes gather values in it.
 """
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable, Sequence
 from functools import cache
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from burn_cube.builder import wrap
 from burn_cube.errors import LaunchError
 from burn_cube.ir import Kernel, Op, walk
-from burn_cube.runtime.interface import Device, DeviceArray
-from burn_cube.types import Memory, Vector, scalar_of, width_of
-from burn_std.dtypes import DType, bfloat16, bool_, int32
+from burn_cube.types import Memory, Vector, width_of
+from burn_std.dtypes import DType, bfloat16, bool_, float16, int32
+
+if TYPE_CHECKING:
+    from burn_cube.runtime.client import DeviceArray
 
 # Operations that touch memory, and so need the length where bounds are checked.
 ACCESSES = frozenset({"load", "store", "atomic", "atomic_cas", "tile_load", "tile_store"})
@@ -59,7 +62,7 @@ def layout(kernel: Kernel) -> list[Entry]:
     """
     used: dict[Op, set[tuple[str, int]]] = {param: set() for param in kernel.params}
     for op in walk(kernel.body):
-        if op.name in ("length", "shape", "stride"):
+        if op.name in ("length", "shape", "stride") and op.args[0] in used:
             used[op.args[0]].add((op.name, op.attrs.get("dim", 0)))
         elif op.name in ACCESSES and kernel.bounds != "unchecked" and op.args[0] in used:
             used[op.args[0]].add(("length", 0))
@@ -75,96 +78,22 @@ def layout(kernel: Kernel) -> list[Entry]:
     return entries
 
 
-def checker(kernel: Kernel, device: Device) -> Callable[[Sequence[Any]], None]:
-    """Return the function that checks the arguments of each launch.
-
-    The common case is one compiled expression; only what it refuses is looked at in words.
-    """
-    tests = [f"len(args) == {len(kernel.params)}"]
-    names: dict[str, Any] = {"device": device, "numbers": (bool, int, float)}
-    for number, param in enumerate(kernel.params):
-        arg = f"args[{number}]"
-        if not isinstance(param.type, Memory):
-            wanted = "numbers" if param.type.is_float else "numbers[:2]"
-            tests.append(f"isinstance({arg}, {wanted})")
-            continue
-        elem, rank = param.type.elem, param.attrs.get("rank")
-        names[f"t{number}"] = scalar_of(elem)
-        tests += [f"{arg}.dtype is t{number}", f"{arg}.buffer.device is device"]
-        if rank is not None:
-            tests.append(f"len({arg}.shape) == {rank}")
-        if isinstance(elem, Vector):
-            tests.append(f"({arg}.length | {arg}.offset) % {elem.width} == 0")
-    good = eval(f"lambda args: {' and '.join(tests)}", names)
-
-    def run(args: Sequence[Any]) -> None:
-        try:
-            if good(args):
-                return
-        except (AttributeError, TypeError):
-            pass
-        check(kernel, args, device)
-
-    return run
-
-
-def check(kernel: Kernel, args: Sequence[Any], device: Device) -> None:
-    """Check that arguments fit the parameters of a kernel.
-
-    Raises:
-        LaunchError: the count, a device, an element type, a rank or an alignment does not fit.
-    """
-    if len(args) != len(kernel.params):
-        names = ", ".join(param.attrs["name"] for param in kernel.params)
-        rule = f"takes {len(kernel.params)} arguments ({names})"
-        raise LaunchError(kernel.name, rule, got=len(args))
-    for param, arg in zip(kernel.params, args, strict=True):
-        name = f"{kernel.name}, {param.attrs['name']}"
-        if isinstance(param.type, Memory):
-            _check_buffer(name, param, arg, device)
-        elif not isinstance(arg, bool | int | float) and not hasattr(arg, "item"):
-            raise LaunchError(name, f"is a number ({param.type.name})", got=repr(arg))
-        elif not param.type.is_float and int(arg) != arg:
-            raise LaunchError(name, f"is an integer ({param.type.name})", got=arg)
-
-
-def _check_buffer(name: str, param: Op, arg: Any, device: Device) -> None:
-    if not isinstance(arg, DeviceArray):
-        raise LaunchError(name, "is an array of the device", got=repr(arg))
-    if arg.device is not device:
-        raise LaunchError(name, f"is an array on {device.name}", got=f"one on {arg.device.name}")
-    elem = param.type.elem
-    dtype = scalar_of(elem)
-    if arg.dtype is not dtype:
-        raise LaunchError(name, f"holds {dtype.name}", got=arg.dtype.name)
-    rank = param.attrs.get("rank")
-    if rank is not None and len(arg.shape) != rank:
-        raise LaunchError(name, f"has rank {rank}", got=f"shape {arg.shape}")
-    if isinstance(elem, Vector) and (arg.length % elem.width or arg.offset % elem.width):
-        got = f"{arg.length} elements at offset {arg.offset}"
-        rule = f"vectors of {elem.width} fill the array from a multiple of their width on"
-        raise LaunchError(name, rule, got=got)
-
-
 @cache
-def _flattener(spec: tuple[tuple[str, int, int, int, str], ...]) -> Callable[..., list[Any]]:
-    # One expression per kernel signature, compiled once: a launch then runs no interpreter loop.
+def _flattener(spec: tuple[tuple[str, int, int, int], ...]) -> Callable[..., list[Any]]:
+    # One expression a kernel signature, compiled once: a launch then runs no interpreter loop.
     forms = {
-        "pointer": "{p}(args[{n}])",
+        "pointer": "pointer(args[{n}])",
         "length": "args[{n}].length // {w}",
         "shape": "args[{n}].shape[{d}]",
         "stride": "args[{n}].strides[{d}]",
-        "int": "int(args[{n}])",
         "bf16": "bits(args[{n}])",
         "bool": "bool(args[{n}])",
         "float": "float(args[{n}])",
+        "int": "int(args[{n}])",
         "launch": "number",
         "fault": "fault",
     }
-    texts = [
-        forms[kind].format(p="pointer", n=n, d=d, w=w).removesuffix(" // 1")
-        for kind, n, d, w, _ in spec
-    ]
+    texts = [forms[kind].format(n=n, d=d, w=w).removesuffix(" // 1") for kind, n, d, w in spec]
     source = f"lambda args, pointer, number=0, fault=0: [{', '.join(texts)}]"
     made: Callable[..., list[Any]] = eval(source, {"bits": bfloat_bits})
     return made
@@ -181,14 +110,63 @@ def flattener(kernel: Kernel, entries: list[Entry]) -> Callable[..., list[Any]]:
         if kind == "length":
             width = width_of(kernel.params[number].type.elem)
         if kind == "scalar" and dtype is not None:
-            if dtype is bfloat16:
-                kind = "bf16"
-            elif dtype is bool_:
-                kind = "bool"
-            else:
-                kind = "float" if dtype.is_float else "int"
-        spec.append((kind, number, dim, width, ""))
+            words = {bfloat16: "bf16", bool_: "bool"}
+            kind = words.get(dtype, "float" if dtype.is_float else "int")
+        spec.append((kind, number, dim, width))
     return _flattener(tuple(spec))
+
+
+def code_of(dtype: DType) -> str:
+    """Return the letter by which `struct` packs a value of a dtype.
+
+    Example:
+        >>> from burn_std.dtypes import int64, uint8
+        >>> code_of(int64), code_of(uint8)
+        ('q', 'B')
+    """
+    if dtype.is_float:
+        return {float16: "e", bfloat16: "H"}.get(dtype, "d" if dtype.bits == 64 else "f")
+    if dtype is bool_:
+        return "?"
+    code = {8: "b", 16: "h", 32: "i", 64: "q"}[dtype.bits]
+    return code if dtype.is_signed else code.upper()
+
+
+def wrapped(entries: list[Entry], values: list[Any]) -> list[Any]:
+    """Return the values of a launch with integers wrapped and floats kept in range.
+
+    What `struct` refuses comes here: an integer beyond its dtype wraps, a float becomes infinite.
+    """
+    made = list(values)
+    for number, ((kind, _, _, dtype), value) in enumerate(zip(entries, values, strict=True)):
+        if kind != "scalar" or dtype is None:
+            continue
+        if dtype.is_int:
+            made[number] = wrap(int(value), dtype)
+        elif dtype.is_float and dtype is not bfloat16:
+            try:
+                struct.pack("<" + code_of(dtype), value)
+            except OverflowError:
+                made[number] = float("inf") if value > 0 else float("-inf")
+    return made
+
+
+def aligned(kernel: Kernel, args: Sequence[Any]) -> None:
+    """Check that arrays of vectors start and end at whole vectors.
+
+    Raises:
+        LaunchError: one does not.
+    """
+    for param, arg in zip(kernel.params, args, strict=True):
+        elem = param.type.elem if isinstance(param.type, Memory) else None
+        if isinstance(elem, Vector) and (
+            arg.length % elem.width or arg.offset % (elem.width * elem.dtype.itemsize)
+        ):
+            raise LaunchError(
+                f"{kernel.name}, {param.attrs['name']}",
+                f"vectors of {elem.width} fill the array from a multiple of their width on",
+                got=f"{arg.length} elements at byte {arg.offset}",
+            )
 
 
 def bfloat_bits(value: float) -> int:
@@ -198,8 +176,6 @@ def bfloat_bits(value: float) -> int:
         >>> hex(bfloat_bits(1.0))
         '0x3f80'
     """
-    import struct
-
     if value != value:
         return 0x7FC0
     try:
@@ -213,6 +189,10 @@ def describe(kernel: Kernel, args: Sequence[Any]) -> str:
     """Return the arguments of a launch in words, for an error that comes later."""
     words = []
     for param, arg in zip(kernel.params, args, strict=False):
-        text = f"{arg.dtype.short}{list(arg.shape)}" if isinstance(arg, DeviceArray) else repr(arg)
+        text = repr(arg) if not isinstance(param.type, Memory) else _array(arg)
         words.append(f"{param.attrs['name']}={text}")
     return ", ".join(words)
+
+
+def _array(array: DeviceArray) -> str:
+    return f"{array.dtype.short}{list(array.shape)}"

@@ -1,8 +1,8 @@
-"""Compiled kernels on disk: one SQLite file that several processes share.
+"""Compiled kernels on disk: one SQLite file, safe with several processes, bounded.
 
-An entry is found by everything that its bytes depend on. The file is bounded: what was used
-longest ago goes first. A damaged entry, a damaged file, a full disk or a locked file is a miss and
-never an error. `BURN_CACHE_DIR` moves the file; `BURN_CACHE=off` keeps everything in memory.
+A missing, damaged or locked file only means that kernels are compiled again. Entries carry a
+digest; one that does not match is dropped. The folder is `BURN_CACHE_DIR`, else `burn` in the
+user's cache folder; `BURN_CACHE_DIR=off` keeps nothing.
 """
 
 from __future__ import annotations
@@ -12,226 +12,224 @@ import os
 import sys
 import threading
 import time
+from collections.abc import Callable
+from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
     import sqlite3
 
-# Part of each key: raised when what is stored changes its form.
-FORM = 1
-LIMIT = 512 << 20
-# Uses are noted at most this often, so that a hit costs no write.
+LIMIT = 256 << 20
+# A hit notes its time at most once in so many seconds, so that most hits write nothing.
 STALE = 86400.0
 FILE = "kernels.sqlite"
 
 _SCHEMA = (
-    "CREATE TABLE IF NOT EXISTS kernels (key TEXT PRIMARY KEY, code BLOB NOT NULL, "
-    "digest BLOB NOT NULL, size INTEGER NOT NULL, used REAL NOT NULL)"
+    "CREATE TABLE IF NOT EXISTS kernels (key BLOB PRIMARY KEY, digest BLOB NOT NULL, "
+    "data BLOB NOT NULL, size INTEGER NOT NULL, used REAL NOT NULL)"
 )
+T = TypeVar("T")
 
 
 def cache_folder() -> Path | None:
-    """Return the folder of the cache, or None where it is off.
-
-    Example:
-        >>> os.environ["BURN_CACHE"] = "off"
-        >>> print(cache_folder())
-        None
-        >>> del os.environ["BURN_CACHE"]
-    """
-    if os.environ.get("BURN_CACHE", "").lower() in ("off", "0", "no"):
+    """Return the folder of the caches, or None where they are off."""
+    named = os.environ.get("BURN_CACHE_DIR")
+    if named == "off":
         return None
-    given = os.environ.get("BURN_CACHE_DIR")
-    if given:
-        return Path(given)
+    if named:
+        return Path(named)
     if sys.platform == "win32":
         root = os.environ.get("LOCALAPPDATA")
     elif sys.platform == "darwin":
         root = str(Path.home() / "Library" / "Caches")
     else:
-        root = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
-    return Path(root or ".") / "burn"
+        root = os.environ.get("XDG_CACHE_HOME")
+    return (Path(root) if root else Path.home() / ".cache") / "burn"
 
 
-def key_of(*parts: str) -> str:
-    """Return the key of everything that compiled bytes depend on.
-
-    Args:
-        parts: source, options, device, driver, versions; the order matters.
+def digest_of(*parts: str | bytes) -> bytes:
+    """Return the key of what a kernel is compiled from.
 
     Example:
-        >>> key_of("a", "b") == key_of("ab", "")
+        >>> digest_of("a", "bc") == digest_of("ab", "c")
         False
     """
-    digest = hashlib.blake2b(digest_size=20)
-    for part in (str(FORM), *parts):
-        raw = part.encode()
-        digest.update(len(raw).to_bytes(8, "little"))
-        digest.update(raw)
-    return digest.hexdigest()
+    digest = hashlib.blake2b(digest_size=24)
+    for part in parts:
+        data = part.encode() if isinstance(part, str) else part
+        digest.update(len(data).to_bytes(8, "little"))
+        digest.update(data)
+    return digest.digest()
+
+
+@cache
+def emitter_version() -> str:
+    """Return what changes when the sources of this package do, so that old code is not reused."""
+    root = Path(__file__).parent.parent
+    facts = [
+        f"{path.name}:{info.st_size}:{info.st_mtime_ns}"
+        for folder in (root, root / "emit", root / "lowering", root / "runtime")
+        for path in sorted(folder.glob("*.py"))
+        for info in (path.stat(),)
+    ]
+    return digest_of(*facts).hex()
 
 
 class DiskCache:
-    """Bytes by key in one file.
+    """A bounded table of bytes by key.
 
     Args:
-        folder: where the file is; made when it is missing. None keeps nothing.
-        limit: bytes of code that are kept at most.
+        path: the file; None keeps nothing.
+        limit: bytes at most; the entries that were used longest ago go first.
 
     Attributes:
         hits: entries found so far.
         misses: entries not found so far.
 
     Example:
-        >>> cache = DiskCache(None)
-        >>> cache.put("key", b"code")
-        >>> print(cache.get("key"))
+        >>> kept = DiskCache(None)
+        >>> kept.put(b"key", b"code")
+        >>> print(kept.get(b"key"))
         None
     """
 
-    def __init__(self, folder: Path | None, limit: int = LIMIT) -> None:
-        self._folder = folder
-        self._limit = limit
+    def __init__(self, path: Path | None, limit: int = LIMIT) -> None:
+        self.path = path
+        self.limit = limit
+        self.hits = 0
+        self.misses = 0
         self._lock = threading.Lock()
         self._open: sqlite3.Connection | None = None
         self._process = 0
-        self._broken = folder is None
-        self.hits = 0
-        self.misses = 0
+        self._broken = path is None
 
-    def get(self, key: str) -> bytes | None:
-        """Return the bytes of a key, or None."""
-        found = self._guard(self._read, key)
-        if isinstance(found, bytes):
+    def get(self, key: bytes) -> bytes | None:
+        """Return what is kept under a key, or None."""
+        found = self._guarded(lambda db: self._read(db, key))
+        if found is None:
+            self.misses += 1
+        else:
             self.hits += 1
-            return found
-        self.misses += 1
-        return None
+        return found
 
-    def put(self, key: str, code: bytes) -> None:
-        """Keep the bytes of a key."""
-        if len(code) <= self._limit:
-            self._guard(self._write, key, code)
+    def put(self, key: bytes, data: bytes) -> None:
+        """Keep bytes under a key; whatever fails is no error."""
+        if len(data) <= self.limit:
+            self._guarded(lambda db: self._write(db, key, data))
 
     def clear(self) -> None:
         """Forget everything."""
-        self._guard(self._erase)
+        self._guarded(lambda db: db.execute("DELETE FROM kernels"))
 
     def close(self) -> None:
         """Close the file; the next use opens it again."""
         with self._lock:
-            if self._open is not None:
-                self._open.close()
-                self._open = None
+            self._close()
 
-    def _guard(self, action: object, *args: object) -> object:
-        """Run an action on the file; a failure counts as nothing found."""
+    def _close(self) -> None:
+        if self._open is not None and self._process == os.getpid():
+            self._open.close()
+        self._open = None
+
+    def _guarded(self, action: Callable[[sqlite3.Connection], T]) -> T | None:
+        """Run an action on the file; a failure is nothing found."""
+        if self._broken:
+            return None
         import sqlite3
 
-        if self._broken or not callable(action):
-            return None
         with self._lock:
-            for attempt in range(2):
+            for last in (False, True):
                 try:
-                    return action(self._connection(), *args)
+                    return action(self._connection())
                 except sqlite3.OperationalError as error:
-                    # Locked for too long, read-only, disk full: go on without this entry.
-                    if "malformed" not in str(error):
-                        self._broken = "readonly" in str(error) or "unable to open" in str(error)
-                        return None
-                    self._start_over()
+                    # Locked for long, disk full: go on without this entry. What cannot be
+                    # opened or written at all is not tried again.
+                    words = str(error)
+                    self._broken = "readonly" in words or "unable to open" in words
+                    self._close()
+                    return None
                 except sqlite3.DatabaseError:
-                    if attempt:
-                        self._broken = True
-                        return None
-                    self._start_over()
+                    # No database, or a damaged one: start over, once.
+                    self._broken = last or not self._put_aside()
                 except OSError:
                     self._broken = True
+                if self._broken:
                     return None
         return None
 
     def _connection(self) -> sqlite3.Connection:
-        import sqlite3
-
         # A connection does not survive a fork.
         if self._open is not None and self._process == os.getpid():
             return self._open
-        if self._folder is None:
-            raise OSError("no folder")
-        self._folder.mkdir(parents=True, exist_ok=True)
+        import sqlite3
+
+        if self.path is None:
+            raise OSError("no file")
+        self.path.parent.mkdir(parents=True, exist_ok=True)
         made = sqlite3.connect(
-            self._folder / FILE, timeout=5.0, isolation_level=None, check_same_thread=False
+            self.path, timeout=2.0, isolation_level=None, check_same_thread=False
         )
-        made.execute("PRAGMA journal_mode=WAL")
-        made.execute("PRAGMA synchronous=NORMAL")
-        made.execute(_SCHEMA)
         self._open, self._process = made, os.getpid()
+        made.execute("PRAGMA journal_mode=WAL")
+        # A power cut may lose entries or damage the file; both are misses.
+        made.execute("PRAGMA synchronous=OFF")
+        made.execute(_SCHEMA)
         return made
 
-    def _start_over(self) -> None:
-        """Throw a damaged file away."""
-        if self._open is not None:
-            self._open.close()
-            self._open = None
-        if self._folder is not None:
-            for suffix in ("", "-wal", "-shm"):
-                (self._folder / (FILE + suffix)).unlink(missing_ok=True)
+    def _put_aside(self) -> bool:
+        """Remove a damaged file; return whether that worked."""
+        self._close()
+        try:
+            for end in ("", "-wal", "-shm"):
+                Path(f"{self.path}{end}").unlink(missing_ok=True)
+        except OSError:
+            return False
+        return True
 
-    def _read(self, db: sqlite3.Connection, key: str) -> bytes | None:
-        row = db.execute("SELECT code, digest, used FROM kernels WHERE key = ?", (key,)).fetchone()
+    def _read(self, db: sqlite3.Connection, key: bytes) -> bytes | None:
+        row = db.execute("SELECT digest, data, used FROM kernels WHERE key = ?", (key,)).fetchone()
         if row is None:
             return None
-        code, digest, used = row
-        if not isinstance(code, bytes) or _digest(code) != digest:
+        digest, data, used = row
+        if not isinstance(data, bytes) or digest_of(data) != digest:
             db.execute("DELETE FROM kernels WHERE key = ?", (key,))
             return None
         now = time.time()
         if abs(now - used) > STALE:
             db.execute("UPDATE kernels SET used = ? WHERE key = ?", (now, key))
-        return code
+        return data
 
-    def _write(self, db: sqlite3.Connection, key: str, code: bytes) -> None:
+    def _write(self, db: sqlite3.Connection, key: bytes, data: bytes) -> None:
         db.execute("BEGIN IMMEDIATE")
         try:
             db.execute(
                 "INSERT OR REPLACE INTO kernels VALUES (?, ?, ?, ?, ?)",
-                (key, code, _digest(code), len(code), time.time()),
+                (key, digest_of(data), data, len(data), time.time()),
             )
             (total,) = db.execute("SELECT SUM(size) FROM kernels").fetchone()
-            if total > self._limit:
-                self._evict(db, total - self._limit + self._limit // 10)
+            if total > self.limit:
+                self._evict(db, total - self.limit * 3 // 4, key)
         except BaseException:
             db.execute("ROLLBACK")
             raise
         db.execute("COMMIT")
 
-    def _evict(self, db: sqlite3.Connection, wanted: int) -> None:
+    def _evict(self, db: sqlite3.Connection, excess: int, newest: bytes) -> None:
         gone = []
-        for key, size in db.execute("SELECT key, size FROM kernels ORDER BY used, rowid"):
-            if wanted <= 0:
+        rows = db.execute(
+            "SELECT key, size FROM kernels WHERE key != ? ORDER BY used, rowid", (newest,)
+        )
+        for key, size in rows:
+            if excess <= 0:
                 break
             gone.append((key,))
-            wanted -= size
+            excess -= size
         db.executemany("DELETE FROM kernels WHERE key = ?", gone)
 
-    def _erase(self, db: sqlite3.Connection) -> None:
-        db.execute("DELETE FROM kernels")
 
-
-def _digest(code: bytes) -> bytes:
-    return hashlib.blake2b(code, digest_size=16).digest()
-
-
-_SHARED: dict[Path | None, DiskCache] = {}
-_LOCK = threading.Lock()
-
-
-def disk_cache() -> DiskCache:
-    """Return the cache of this process for the folder that is set now."""
+@cache
+def kernel_cache() -> DiskCache:
+    """Return the cache of compiled kernels of this process."""
     folder = cache_folder()
-    with _LOCK:
-        made = _SHARED.get(folder)
-        if made is None:
-            made = _SHARED[folder] = DiskCache(folder)
-        return made
+    return DiskCache(folder / FILE if folder else None)

@@ -1,37 +1,26 @@
-"""OpenCL devices of any vendor, through pyopencl.
+"""OpenCL devices of any vendor, through pyopencl; PoCL makes one of the processor.
 
-One in-order queue a device. Arguments are set again only where they changed; slices of the pool
-are sub-buffers that are made once.
+One in-order queue a device. Arguments are set again only where they changed; parts of memory are
+sub-buffers, and an array that starts elsewhere brings its offset as an argument.
 """
 
 from __future__ import annotations
 
 import struct
-import threading
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import numpy as np
 
 from burn_cube.emit.c_like import Source, emit
 from burn_cube.emit.opencl import Capabilities, OpenCl
 from burn_cube.errors import LaunchError, OutOfMemoryError
 from burn_cube.ir import Kernel
-from burn_cube.runtime.arguments import Entry, checker, flattener
-from burn_cube.runtime.cache import disk_cache, key_of
-from burn_cube.runtime.interface import (
-    API_VERSION,
-    Buffer,
-    Device,
-    DeviceArray,
-    Dims,
-    Event,
-    Loaded,
-    Properties,
-)
-from burn_std import BackendLoadError, DeviceError, DeviceLostError
-from burn_std.dtypes import PLAIN, bfloat16, bool_, float16, float64
-
-if TYPE_CHECKING:
-    import numpy as np
+from burn_cube.runtime.arguments import aligned, code_of, flattener, wrapped
+from burn_cube.runtime.base import API_VERSION, Program, Properties
+from burn_cube.runtime.queued import QueuedRuntime
+from burn_std import BackendLoadError, DeviceLostError
+from burn_std.dtypes import PLAIN, float32, float64, int32, int64, uint32, uint64
 
 REMEDY = "Install burn-cube[opencl] and a driver (an ICD) of the device, for example PoCL"
 
@@ -52,269 +41,258 @@ class OpenClEvent:
         """Wait until the device passed it."""
         self._event.wait()
 
-    def since(self, earlier: OpenClEvent) -> float:
-        """Return the seconds between two passed events."""
-        return float(self._event.profile.end - earlier._event.profile.end) * 1e-9
+    def seconds_since(self, other: OpenClEvent) -> float:
+        """Return the time of the device between two events."""
+        return float(self._event.profile.end - other._event.profile.end) * 1e-9
 
 
-class _Code:
-    """A kernel object of the driver, with the arguments that are set on it now."""
+class OpenClProgram(Program):
+    """A kernel object of the driver, with the arguments that are set on it now.
 
-    __slots__ = ("check", "faults", "flatten", "kernel", "last", "local", "packers")
+    Attributes:
+        kernel: what was compiled.
+        source: the text that was compiled, and what belongs to it.
+    """
 
-    def __init__(self, kernel: Any, made: Source, device: OpenClDevice) -> None:
-        self.kernel = kernel
-        self.check = checker(made.kernel, device)
-        self.flatten = flattener(made.kernel, made.entries)
-        self.faults = any(entry.kind == "fault" for entry in made.entries)
-        self.local = made.kernel.cube_dim
-        self.packers = [packer(entry) for entry in made.entries]
-        self.last: list[Any] = [None] * len(made.entries)
+    def __init__(self, runtime: OpenClRuntime, source: Source, raw: Any) -> None:
+        self.kernel = source.kernel
+        self.source = source
+        self.raw = raw
+        self._runtime = runtime
+        self._flatten = flattener(source.kernel, source.entries)
+        self._faults = any(entry.kind == "fault" for entry in source.entries)
+        self._packers = [
+            None if entry.dtype is None else struct.Struct("<" + code_of(entry.dtype))
+            for entry in source.entries
+        ]
+        self._last: list[Any] = [None] * len(source.entries)
+
+    def launch(self, cubes: tuple[int, int, int], args: Sequence[Any]) -> None:
+        """Put the kernel into the queue."""
+        runtime = self._runtime
+        runtime.alive()
+        aligned(self.kernel, args)
+        with runtime.lock:
+            number, fault = 0, None
+            if self._faults:
+                number, record = runtime.register(self.source, args)
+                fault = (record, 0)
+            self._set(self._flatten(args, _place, number, fault))
+            local = self.kernel.cube_dim
+            size = (cubes[0] * local[0], cubes[1] * local[1], cubes[2] * local[2])
+            try:
+                runtime.cl.enqueue_nd_range_kernel(runtime.queue, self.raw, size, local)
+            except runtime.cl.Error as error:
+                raise self._refused(cubes, error) from error
+
+    def _set(self, values: list[Any]) -> None:
+        raw, last = self.raw, self._last
+        slot = 0
+        for number, (value, packer) in enumerate(zip(values, self._packers, strict=True)):
+            old = last[number]
+            if packer is None:
+                handle, offset = value
+                if old is None or old[0] is not handle:
+                    raw.set_arg(slot, handle)
+                if old is None or old[1] != offset:
+                    raw.set_arg(slot + 1, offset.to_bytes(8, "little"))
+                slot += 2
+            else:
+                # -0.0 equals 0.0, so floats are set each time.
+                if old is None or old != value or type(value) is float:
+                    try:
+                        data = packer.pack(value)
+                    except (struct.error, OverflowError):
+                        value = wrapped(self.source.entries, values)[number]
+                        data = packer.pack(value)
+                    raw.set_arg(slot, data)
+                slot += 1
+            last[number] = value
+
+    def _refused(self, cubes: tuple[int, int, int], error: Any) -> Exception:
+        words = str(error)
+        if "ALLOCATION" in words or "OUT_OF" in words:
+            rule = f"{self._runtime.name} has memory for the launch"
+            return OutOfMemoryError(self.kernel.name, rule, got=words)
+        got = f"{words} for cubes {cubes} of {self.kernel.cube_dim}"
+        return LaunchError(self.kernel.name, f"{self._runtime.name} takes the launch", got=got)
 
 
-def packer(entry: Entry) -> struct.Struct | None:
-    """Return what packs a scalar entry into bytes; None for a pointer."""
-    if entry.dtype is None:
-        return None
-    dtype = entry.dtype
-    if dtype is float16:
-        return struct.Struct("<e")
-    if dtype is bfloat16:
-        return struct.Struct("<H")
-    if dtype.is_float:
-        return struct.Struct("<d" if dtype.bits == 64 else "<f")
-    if dtype is bool_:
-        return struct.Struct("<?")
-    code = {8: "b", 16: "h", 32: "i", 64: "q"}[dtype.bits]
-    return struct.Struct("<" + (code if dtype.is_signed else code.upper()))
+def _place(array: Any) -> tuple[Any, int]:
+    return array.storage.handle, array.offset // array.dtype.itemsize
 
 
-class OpenClDevice(Device):
+class OpenClRuntime(QueuedRuntime):
     """One OpenCL device.
 
     Attributes:
-        context: the pyopencl context.
-        queue: the pyopencl queue; other code may enqueue on it as well.
+        cl: the module pyopencl.
+        context: its context.
+        queue: its queue; other code may enqueue on it as well.
     """
 
     def __init__(self, name: str, raw: Any) -> None:
         import pyopencl as cl
 
-        self._cl = cl
+        self.cl = cl
         self._raw = raw
         self.context = cl.Context([raw])
         self.queue = cl.CommandQueue(
             self.context, properties=cl.command_queue_properties.PROFILING_ENABLE
         )
-        properties = properties_of(raw)
-        super().__init__(name, properties)
-        self._made: dict[str, Loaded] = {}
+        super().__init__(name, properties_of(raw))
         extensions = raw.extensions.split()
         self._dialect = OpenCl(
             Capabilities(
-                fp64=float64 in properties.dtypes,
+                fp64="fp64" in self.properties.capabilities,
                 atomics_64="cl_khr_int64_base_atomics" in extensions,
                 atomics_64_extended="cl_khr_int64_extended_atomics" in extensions,
-                shared_memory=properties.shared_memory,
-                max_cube_size=properties.max_cube_size,
+                shared_memory=self.properties.shared_bytes,
+                max_cube_size=self.properties.max_cube,
             )
         )
-        config = raw.single_fp_config
-        exact = bool(config & cl.device_fp_config.CORRECTLY_ROUNDED_DIVIDE_SQRT)
+        exact = cl.device_fp_config.CORRECTLY_ROUNDED_DIVIDE_SQRT
         self._options = ["-cl-std=CL1.2"]
-        self._options += ["-cl-fp32-correctly-rounded-divide-sqrt"] if exact else []
+        if raw.single_fp_config & exact:
+            self._options.append("-cl-fp32-correctly-rounded-divide-sqrt")
+
+    @property
+    def driver(self) -> str:
+        """Versions of the driver and of OpenCL."""
+        return f"{self._raw.driver_version} {self._raw.version} {self._raw.platform.version}"
 
     # --- kernels ---------------------------------------------------------------------------
 
-    def load(self, kernel: Kernel) -> Loaded:
-        """Compile a kernel, or find it in memory or on disk."""
-        made = emit(kernel, self._dialect)
+    def load(self, kernel: Kernel) -> Program:
+        """Compile a kernel, or take it from a cache."""
+        self.alive()
         options = [*self._options, *(["-cl-fast-relaxed-math"] if kernel.fast_math else [])]
-        key = key_of(made.text, " ".join(options), self.properties.name, self.properties.driver)
-        with self.lock:
-            found = self._made.get(key)
-            if found is None:
-                program, cached = self._program(made, options, key)
-                code = _Code(getattr(program, made.entry), made, self)
-                found = Loaded(made.kernel, code, made.sites, made.text, cached)
-                self._made[key] = found
-            return found
+        return self.find(kernel, options, lambda: emit(kernel, self._dialect))
 
-    def _program(self, made: Source, options: list[str], key: str) -> tuple[Any, bool]:
-        cl, disk = self._cl, disk_cache()
-        binary = disk.get(key)
-        if binary is not None:
-            try:
-                program = cl.Program(self.context, [self._raw], [binary])
-                return program.build(options, cache_dir=False), True
-            except cl.Error:
-                pass  # made by another driver build: compile again and replace it
+    def _compile(self, source: Source, options: Sequence[str]) -> tuple[Program, bytes]:
+        cl = self.cl
         try:
-            program = cl.Program(self.context, made.text).build(options, cache_dir=False)
+            # pyopencl's own cache knows neither bounds nor damaged entries.
+            built = cl.Program(self.context, source.text).build(list(options), cache_dir=False)
         except cl.Error as error:
             raise LaunchError(
-                made.kernel.name, f"{self.name} compiles the kernel", got=f"{error}\n{made.text}"
-            ) from error
-        binaries = program.get_info(cl.program_info.BINARIES)
-        if binaries and binaries[0]:
-            disk.put(key, bytes(binaries[0]))
-        return program, False
-
-    def _launch(self, loaded: Loaded, cubes: Dims, args: Sequence[Any]) -> None:
-        code: _Code = loaded.code
-        code.check(args)
-        with self.lock:
-            number, fault = 0, 0
-            if code.faults:
-                number, record = self.faults.register(loaded, args)
-                fault = (record.handle, 0)  # type: ignore[assignment]  # a memory object
-            values = code.flatten(args, _place, number, fault)
-            self._set(code, values, loaded)
-            (x, y, z), (a, b, c) = cubes, code.local
-            try:
-                self._cl.enqueue_nd_range_kernel(
-                    self.queue, code.kernel, (x * a, y * b, z * c), (a, b, c)
-                )
-            except self._cl.Error as error:
-                raise self._refused(loaded, cubes, error) from error
-
-    def _set(self, code: _Code, values: list[Any], loaded: Loaded) -> None:
-        kernel, last = code.kernel, code.last
-        slot = 0
-        for number, (value, packer) in enumerate(zip(values, code.packers, strict=True)):
-            old = last[number]
-            if packer is None:
-                handle, offset = value
-                if old is None or old[0] is not handle:
-                    kernel.set_arg(slot, handle)
-                if old is None or old[1] != offset:
-                    kernel.set_arg(slot + 1, offset.to_bytes(8, "little"))
-                slot += 2
-            else:
-                # -0.0 equals 0.0 and 1 equals True: floats are set each time.
-                if old is None or old != value or type(value) is float:
-                    try:
-                        kernel.set_arg(slot, packer.pack(value))
-                    except (struct.error, OverflowError) as error:
-                        raise LaunchError(loaded.kernel.name, f"argument fits: {error}") from error
-                slot += 1
-            last[number] = value
-
-    def _refused(self, loaded: Loaded, cubes: Dims, error: Any) -> Exception:
-        name = loaded.kernel.name
-        words = str(error)
-        if "ALLOCATION" in words or "OUT_OF" in words:
-            got = f"{words}\n{self.pool.report()}"
-            return OutOfMemoryError(name, f"{self.name} has memory for the launch", got=got)
-        got = f"{words} for cubes {cubes} of {loaded.kernel.cube_dim}"
-        return LaunchError(name, f"{self.name} takes the launch", got=got)
-
-    # --- memory and order ------------------------------------------------------------------
-
-    def write(self, buffer: Buffer, offset: int, host: np.ndarray[Any, Any]) -> None:
-        """Copy bytes to a buffer."""
-        self._cl.enqueue_copy(self.queue, buffer.handle, host, dst_offset=offset, is_blocking=True)
-
-    def read(self, buffer: Buffer, offset: int, host: np.ndarray[Any, Any]) -> Event:
-        """Queue a copy of bytes to the host."""
-        event = self._cl.enqueue_copy(
-            self.queue, host, buffer.handle, src_offset=offset, is_blocking=False
-        )
-        self.queue.flush()
-        return OpenClEvent(event)
-
-    def copy(self, source: Buffer, at: int, target: Buffer, to: int, nbytes: int) -> None:
-        """Queue a copy on the device."""
-        self._cl.enqueue_copy(
-            self.queue, target.handle, source.handle, src_offset=at, dst_offset=to,
-            byte_count=nbytes,
-        )  # fmt: skip
-
-    def record(self) -> Event:
-        """Return an event behind what is queued."""
-        return OpenClEvent(self._cl.enqueue_marker(self.queue))
-
-    def sync(self) -> None:
-        """Wait for everything that is queued."""
-        try:
-            self.queue.finish()
-        except self._cl.Error as error:
-            raise DeviceLostError(
-                "sync", f"{self.name} works", got=str(error),
-                remedy="Start a new process; values on the device are gone",
+                source.kernel.name, f"{self.name} compiles the kernel",
+                got=f"{error}\n{source.text}",
             ) from error  # fmt: skip
-        self.faults.check()
+        (image,) = built.get_info(cl.program_info.BINARIES)
+        return OpenClProgram(self, source, cl.Kernel(built, source.entry)), bytes(image)
 
-    def _settle(self) -> None:
-        self.queue.finish()
-
-    def _allocate(self, nbytes: int) -> Any:
-        cl = self._cl
+    def _restore(self, source: Source, options: Sequence[str], image: bytes) -> Program | None:
+        cl = self.cl
         try:
-            made = cl.Buffer(self.context, cl.mem_flags.READ_WRITE, nbytes)
-            # Drivers allocate at first use; here is where a refusal can be answered.
+            built = cl.Program(self.context, [self._raw], [image])
+            built = built.build(list(options), cache_dir=False)
+            return OpenClProgram(self, source, cl.Kernel(built, source.entry))
+        except cl.Error:
+            return None
+
+    # --- memory ----------------------------------------------------------------------------
+
+    def alloc(self, size: int) -> Any:
+        """Return a buffer; drivers allocate at first use, so it is used here."""
+        cl = self.cl
+        self.alive()
+        try:
+            made = cl.Buffer(self.context, cl.mem_flags.READ_WRITE, size)
             flags = cl.mem_migration_flags.CONTENT_UNDEFINED
             cl.enqueue_migrate_mem_objects(self.queue, [made], flags=flags)
         except cl.Error as error:
             raise MemoryError(str(error)) from error
         return made
 
-    def _release(self, handle: Any) -> None:
+    def free(self, handle: Any) -> None:
+        """Give a buffer back."""
         handle.release()
 
-    def _part(self, handle: Any, offset: int, nbytes: int) -> Any:
-        return handle.get_sub_region(offset, nbytes)
+    def part(self, handle: Any, offset: int, size: int) -> Any:
+        """Return a sub-buffer; the offset is a multiple of the alignment."""
+        return handle.get_sub_region(offset, size)
 
+    def address(self, handle: Any) -> int:
+        """Return 0: OpenCL has no addresses."""
+        return 0
 
-def _place(array: DeviceArray) -> tuple[Any, int]:
-    return array.buffer.handle, array.offset
+    def write(self, handle: Any, offset: int, data: memoryview) -> None:
+        """Copy bytes from the host."""
+        self.alive()
+        host = np.frombuffer(data, np.uint8)
+        self.cl.enqueue_copy(self.queue, handle, host, dst_offset=offset, is_blocking=True)
+
+    def read(self, handle: Any, offset: int, out: memoryview) -> None:
+        """Copy bytes to the host, after everything before."""
+        self.read_async(handle, offset, out).wait()
+
+    def read_async(self, handle: Any, offset: int, out: memoryview) -> OpenClEvent:
+        """Put a copy to the host into the queue."""
+        self.alive()
+        host = np.frombuffer(out, np.uint8)
+        event = self.cl.enqueue_copy(self.queue, host, handle, src_offset=offset, is_blocking=False)
+        self.queue.flush()
+        return OpenClEvent(event)
+
+    def copy(self, target: Any, at: int, source: Any, start: int, size: int) -> None:
+        """Copy bytes on the device."""
+        self.alive()
+        self.cl.enqueue_copy(
+            self.queue, target, source, src_offset=start, dst_offset=at, byte_count=size
+        )
+
+    # --- order -----------------------------------------------------------------------------
+
+    def event(self) -> OpenClEvent:
+        """Return an event behind what is in the queue."""
+        return OpenClEvent(self.cl.enqueue_marker(self.queue))
+
+    def sync(self) -> None:
+        """Wait for everything before; raises what a kernel did wrong."""
+        self.alive()
+        try:
+            self.queue.finish()
+        except self.cl.Error as error:
+            raise DeviceLostError(
+                "sync", f"{self.name} works", got=str(error),
+                remedy="Start a new process; values on the device are gone",
+            ) from error  # fmt: skip
+        self.check_faults()
 
 
 def properties_of(raw: Any) -> Properties:
     """Return what a pyopencl device says of itself."""
+    import pyopencl as cl
+
     extensions = raw.extensions.split()
-    lacking = set() if "cl_khr_fp64" in extensions else {float64}
-    # Computed in float32; in memory every device has them.
-    lacking |= {float16, bfloat16}
-    features = {"planes"}
+    fp64 = "cl_khr_fp64" in extensions or bool(getattr(raw, "double_fp_config", 0))
+    atomics = {int32, uint32, float32}
     if "cl_khr_int64_base_atomics" in extensions:
-        features.add("atomic_64")
-    features.add("atomic_float")
-    limits = tuple(int(n) for n in raw.max_work_item_sizes[:3])
+        atomics |= {int64, uint64, *([float64] if fp64 else [])}
+    gpu = bool(raw.type & cl.device_type.GPU)
     return Properties(
-        name=raw.name.strip(),
-        vendor=raw.vendor.strip(),
-        driver=f"{raw.driver_version.strip()} {raw.version.strip()}",
-        arch=raw.opencl_c_version.strip(),
-        memory=int(raw.global_mem_size),
+        name=f"{raw.name.strip()} ({raw.platform.name.strip()})",
+        kind="gpu" if gpu else "cpu",
         units=int(raw.max_compute_units),
-        plane_dims=(32, 16, 8, 4),
-        max_cube_size=int(raw.max_work_group_size),
-        max_cube_dim=(limits[0], limits[1], limits[2]),
-        max_cubes=(2**31 - 1, 2**31 - 1, 2**31 - 1),
-        shared_memory=int(raw.local_mem_size),
+        memory=int(raw.global_mem_size),
+        max_cube=int(raw.max_work_group_size),
+        shared_bytes=int(raw.local_mem_size),
         alignment=max(int(raw.mem_base_addr_align) // 8, 1),
-        dtypes=frozenset(PLAIN) - lacking,
-        features=frozenset(features),
+        plane_dim=32,
+        dtypes=frozenset(PLAIN) - (frozenset() if fp64 else {float64}),
+        atomics=frozenset(atomics),
+        index=int32,
+        capabilities=frozenset({"print", "float_atomics", *(["fp64"] if fp64 else [])}),
     )
 
 
-class OpenClRuntime:
-    """The devices of all OpenCL platforms: GPUs, then accelerators, then CPUs.
+class OpenClPlugin:
+    """The entry point `opencl`: all devices of all drivers, GPUs, then accelerators, then CPUs."""
 
-    Attributes:
-        name: `opencl`.
-        api_version: version of the interface.
-    """
-
-    name = "opencl"
     api_version = API_VERSION
 
-    def __init__(self) -> None:
-        self._open: dict[int, OpenClDevice] = {}
-        self._lock = threading.Lock()
-
-    def _found(self) -> list[Any]:
+    def _devices(self) -> list[Any]:
         try:
             import pyopencl as cl
         except ImportError as error:
@@ -335,24 +313,17 @@ class OpenClRuntime:
         rank = {kinds.GPU: 0, kinds.ACCELERATOR: 1}
         return sorted(found, key=lambda raw: rank.get(raw.type & ~kinds.DEFAULT, 2))
 
-    def devices(self) -> list[str]:
-        """Return the devices in words."""
-        return [f"{raw.name.strip()} ({raw.platform.name.strip()})" for raw in self._found()]
+    def count(self) -> int:
+        """Return the number of devices."""
+        return len(self._devices())
 
-    def open(self, number: int = 0) -> OpenClDevice:
-        """Return a device; the same one each time."""
-        with self._lock:
-            made = self._open.get(number)
-            if made is None:
-                found = self._found()
-                if not found:
-                    rule = "an OpenCL driver is installed"
-                    raise BackendLoadError("opencl", rule, got="none", remedy=REMEDY)
-                if not 0 <= number < len(found):
-                    rule = f"there are {len(found)} OpenCL devices, counted from 0"
-                    raise DeviceError("opencl", rule, got=number)
-                made = self._open[number] = OpenClDevice(f"opencl:{number}", found[number])
-            return made
+    def create(self, index: int) -> OpenClRuntime:
+        """Return a device."""
+        found = self._devices()
+        if index >= len(found):
+            rule = "an OpenCL driver finds the device"
+            raise BackendLoadError("opencl", rule, got=f"{len(found)} devices", remedy=REMEDY)
+        return OpenClRuntime("opencl" if index == 0 else f"opencl:{index}", found[index])
 
 
-plugin = OpenClRuntime()
+plugin = OpenClPlugin()

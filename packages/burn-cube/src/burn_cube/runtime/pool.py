@@ -1,53 +1,113 @@
-"""The memory pool of a device: size classes, slices of pages, reuse in the order of the queue.
+"""The memory pool of a device: size classes, parts of pages, reuse in the order of launches.
 
-Small requests are slices of pages; a slice keeps its handle for life, so that OpenCL makes each
-sub-buffer once. Larger requests own their memory. Freed memory is kept by size class, last in
-first out, so that a loop gets the same addresses in each round. One queue runs everything in
-order, so memory can be handed out again as soon as it is given back.
+Small requests are parts of pages where the device can name a part; such a part keeps its handle
+for life, so that OpenCL makes each sub-buffer once. Larger requests own their memory. Freed memory
+is kept by size class, last in first out, so that a loop gets the same addresses in each round.
+Work of one device happens in order, so memory is free for the next launch as soon as it is freed.
 """
 
 from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from burn_cube.errors import OutOfMemoryError
+from burn_cube.runtime.base import Runtime
 
-if TYPE_CHECKING:
-    from burn_cube.runtime.interface import Device
-
-# Requests up to this size are slices of a page.
-SLICED = 1 << 20
+# Requests up to this size are parts of a page.
+PARTED = 1 << 20
 PAGE = 8 << 20
-# Classes are at least this far apart, which keeps every slice aligned for any device.
-GRAIN = 512
-# Trimming: after so many takes, what lay unused for that long goes back to the driver.
+# Classes are at least this far apart, so that every part is aligned for any device.
+GRAIN = 256
+# After so many requests, what lay unused for that long goes back to the device.
 PERIOD = 4096
 
 
-class Block:
-    """Memory of one size class: a slice of a page, or an allocation of its own.
+class MemoryReport(NamedTuple):
+    """What a pool holds, in bytes.
 
     Attributes:
-        pool: where it goes back to.
+        in_use: blocks that arrays hold.
+        cached: free blocks kept for reuse.
+        peak: the most that was ever in use.
+        blocks: number of blocks.
+        reuses: requests that found a free block.
+        allocations: requests in all.
+        reserved: what the device gave.
+        holders: who holds most: (label, size asked for, how many), largest first.
+    """
+
+    in_use: int
+    cached: int
+    peak: int
+    blocks: int
+    reuses: int
+    allocations: int
+    reserved: int = 0
+    holders: tuple[tuple[str, int, int], ...] = ()
+
+    def __str__(self) -> str:
+        share = self.reuses / self.allocations if self.allocations else 0.0
+        lines = [
+            f"in use {words(self.in_use)}, cached {words(self.cached)}, peak {words(self.peak)}, "
+            f"reserved {words(self.reserved)}, {self.blocks} blocks, {share:.0%} reused"
+        ]
+        for label, size, count in self.holders:
+            lines.append(f"  {words(size * count):>10}  {count:6} x {words(size):<10}  {label}")
+        return "\n".join(lines)
+
+
+def words(size: int) -> str:
+    """Return a number of bytes as a person reads it.
+
+    Example:
+        >>> words(512), words(3 << 20)
+        ('512 B', '3.0 MiB')
+    """
+    units = ["B", "KiB", "MiB", "GiB", "TiB"]
+    value = float(size)
+    while value >= 1024 and len(units) > 1:
+        value /= 1024
+        units.pop(0)
+    return f"{value:.1f} {units[0]}" if units[0] != "B" else f"{size} B"
+
+
+def size_class(size: int) -> int:
+    """Return the size of the block that serves a request: eight classes a power of two.
+
+    Example:
+        >>> size_class(1), size_class(1000), size_class(9000)
+        (256, 1024, 9216)
+    """
+    if size <= 8 * GRAIN:
+        return max(1, -(-size // GRAIN)) * GRAIN
+    step = 1 << ((size - 1).bit_length() - 4)
+    return -(-size // step) * step
+
+
+class Block:
+    """Memory of one size class: a part of a page, or memory of its own.
+
+    Attributes:
         handle: what the device knows it by.
-        nbytes: size of its class.
-        page: the page it is cut from; None for one with memory of its own.
+        size: size of its class.
+        address: its address, 0 where the device has none.
+        page: the page it is a part of, or None.
         label: who holds it.
         asked: bytes that were asked for.
-        used: the pool's clock when it was given back.
+        used: the pool's clock when it was freed.
         persistent: whether it was taken in a persistent scope.
     """
 
-    __slots__ = ("asked", "handle", "label", "nbytes", "page", "persistent", "pool", "used")
+    __slots__ = ("address", "asked", "handle", "label", "page", "persistent", "size", "used")
 
-    def __init__(self, pool: Pool, handle: Any, nbytes: int, page: Page | None) -> None:
-        self.pool = pool
+    def __init__(self, handle: Any, size: int, address: int, page: Page | None) -> None:
         self.handle = handle
-        self.nbytes = nbytes
+        self.size = size
+        self.address = address
         self.page = page
         self.label = ""
         self.asked = 0
@@ -56,228 +116,226 @@ class Block:
 
 
 class Page:
-    """Memory that slices of one class are cut from.
+    """Memory whose parts are blocks of one class."""
 
-    Attributes:
-        handle: the whole page.
-        nbytes: its size.
-        blocks: all of its slices.
-        free: how many of them nobody holds.
-    """
+    __slots__ = ("blocks", "free", "handle", "size")
 
-    __slots__ = ("blocks", "free", "handle", "nbytes")
-
-    def __init__(self, handle: Any, nbytes: int) -> None:
+    def __init__(self, handle: Any, size: int) -> None:
         self.handle = handle
-        self.nbytes = nbytes
+        self.size = size
         self.blocks: list[Block] = []
         self.free = 0
 
 
-class Usage(NamedTuple):
-    """Bytes of a pool.
+class Storage:
+    """A block of device memory, given back when the last array lets go of it.
 
     Attributes:
-        held: in blocks that somebody holds, rounded up to their classes.
-        asked: the same as asked for.
-        cached: in blocks that nobody holds.
-        reserved: taken from the driver.
-        peak: the most that was ever held.
-        allocations: calls of the driver so far.
+        handle: what the device knows it by.
+        bytes: size of the block.
+        address: its address, 0 where the device has none.
+        keep: what must live as long, for memory that is not of the pool.
     """
 
-    held: int
-    asked: int
-    cached: int
-    reserved: int
-    peak: int
-    allocations: int
+    __slots__ = ("__weakref__", "_block", "_freed", "address", "bytes", "handle", "keep")
 
+    def __init__(
+        self,
+        handle: Any,
+        size: int,
+        address: int,
+        freed: deque[Block] | None = None,
+        block: Block | None = None,
+        keep: Any = None,
+    ) -> None:
+        self.handle = handle
+        self.bytes = size
+        self.address = address
+        self.keep = keep
+        self._freed = freed
+        self._block = block
 
-def size_class(nbytes: int) -> int:
-    """Return the size of the class of a request: eight classes to each power of two.
-
-    Example:
-        >>> size_class(1), size_class(513), size_class(9000), size_class(1 << 20)
-        (512, 1024, 9216, 1048576)
-    """
-    if nbytes <= 8 * GRAIN:
-        return max(1, -(-nbytes // GRAIN)) * GRAIN
-    step = 1 << ((nbytes - 1).bit_length() - 4)
-    return -(-nbytes // step) * step
+    def __del__(self) -> None:
+        # The collector may run us while the pool holds its lock: only a list is touched here.
+        if self._freed is not None and self._block is not None:
+            self._freed.append(self._block)
 
 
 class Pool:
     """The memory of one device.
 
     Args:
-        device: where allocations come from.
+        runtime: where memory comes from.
         limit: bytes that may be reserved at most, or None for what the device has.
-        page: bytes of a page of slices.
 
     Attributes:
         limit: see above; may be changed at any time.
-        period: takes after which unused memory goes back; 0 for never.
+        period: requests after which unused memory goes back to the device; 0 for never.
+        page: bytes of a page.
     """
 
-    def __init__(self, device: Device, limit: int | None = None, page: int = PAGE) -> None:
-        self._device = device
+    def __init__(self, runtime: Runtime, limit: int | None = None) -> None:
+        self.runtime = runtime
+        self.limit = limit
+        self.period = PERIOD
+        self.page = PAGE
         self._lock = threading.RLock()
         self._free: dict[int, list[Block]] = {}
         self._pages: list[Page] = []
         self._held: set[Block] = set()
-        # Filled by finalizers, which may run at any place: no lock is taken there.
-        self._returned: deque[Block] = deque()
-        self._reserved = 0
-        self._held_bytes = 0
-        self._peak = 0
-        self._allocations = 0
-        self._clock = 0
-        self._persistent = 0
-        self._page_size = page
-        self.limit = limit
-        self.period = PERIOD
+        self._freed: deque[Block] = deque()
+        self._reserved = self._in_use = self._peak = 0
+        self._reuses = self._clock = self._persistent = self._blocks = 0
 
     # --- taking and giving back ------------------------------------------------------------
 
-    def take(self, nbytes: int, label: str = "") -> Block:
-        """Return a block of at least `nbytes`.
+    def alloc(self, size: int, label: str = "") -> Storage:
+        """Return a block of at least `size` bytes.
+
+        Args:
+            size: bytes.
+            label: who asks, for reports.
 
         Raises:
-            OutOfMemoryError: there is none, even after emptying the cache.
+            OutOfMemoryError: the device has none left after the caches were emptied.
         """
-        size = size_class(nbytes)
+        wanted = size_class(size)
         with self._lock:
             self._drain()
             self._clock += 1
             if self.period and self._clock % self.period == 0:
                 self._age()
-            free = self._free.get(size)
+            free = self._free.get(wanted)
             if free:
                 block = free.pop()
+                self._reuses += 1
                 if block.page is not None:
                     block.page.free -= 1
             else:
-                block = self._new(size, nbytes, label)
+                block = self._new(wanted, size, label)
             block.label = label
-            block.asked = nbytes
+            block.asked = size
             block.persistent = self._persistent > 0
             self._held.add(block)
-            self._held_bytes += size
-            self._peak = max(self._peak, self._held_bytes)
-            return block
-
-    def give_back(self, block: Block) -> None:
-        """Take a block back; it is handed out again behind what is queued.
-
-        Safe in a finalizer: the block is only noted, the next `take` files it.
-        """
-        self._returned.append(block)
+            self._in_use += wanted
+            self._peak = max(self._peak, self._in_use)
+        return Storage(block.handle, wanted, block.address, self._freed, block)
 
     def _drain(self) -> None:
-        while self._returned:
-            try:
-                block = self._returned.popleft()
-            except IndexError:  # a thread without the lock took the last one
-                return
+        while self._freed:
+            block = self._freed.popleft()
             self._held.discard(block)
-            self._held_bytes -= block.nbytes
+            self._in_use -= block.size
             block.used = self._clock
             if block.page is not None:
                 block.page.free += 1
-            self._free.setdefault(block.nbytes, []).append(block)
+            self._free.setdefault(block.size, []).append(block)
 
-    # --- the driver ------------------------------------------------------------------------
+    # --- the device ------------------------------------------------------------------------
 
-    def _new(self, size: int, nbytes: int, label: str) -> Block:
-        if size > SLICED:
-            return Block(self, self._reserve(size, nbytes, label), size, None)
-        count = max(1, min(self._page_size // size, 64))
-        handle = self._reserve(size * count, nbytes, label)
+    def _new(self, size: int, asked: int, label: str) -> Block:
+        runtime = self.runtime
+        count = max(1, min(self.page // size, 64)) if size <= PARTED else 1
+        if count > 1:
+            made = self._reserve(size * count, asked, label)
+            parts = self._cut(made, size, count)
+            if parts:
+                return parts
+            self._drop(made, size * count)
+        handle = self._reserve(size, asked, label)
+        self._blocks += 1
+        return Block(handle, size, runtime.address(handle), None)
+
+    def _cut(self, handle: Any, size: int, count: int) -> Block | None:
+        """Return a block of a new page and keep its other ones; None where nothing is cut."""
+        runtime = self.runtime
         page = Page(handle, size * count)
-        self._pages.append(page)
+        # Some devices ask for more than our grain.
+        if size % runtime.properties.alignment:
+            return None
         for number in range(count):
-            part = self._device._part(handle, number * size, size)
-            page.blocks.append(Block(self, part, size, page))
+            part = runtime.part(handle, number * size, size)
+            if part is None:
+                return None
+            page.blocks.append(Block(part, size, runtime.address(part), page))
         first, *rest = page.blocks
         page.free = len(rest)
         for block in rest:
             block.used = self._clock
         self._free.setdefault(size, []).extend(reversed(rest))
+        self._pages.append(page)
+        self._blocks += count
         return first
 
-    def _reserve(self, size: int, nbytes: int, label: str) -> Any:
-        for attempt in range(2):
+    def _reserve(self, size: int, asked: int, label: str) -> Any:
+        cause: MemoryError | None = None
+        for last in (False, True):
             if self.limit is None or self._reserved + size <= self.limit:
                 try:
-                    handle = self._device._allocate(size)
-                except MemoryError:
-                    pass
+                    handle = self.runtime.alloc(size)
+                except MemoryError as error:
+                    cause = error
                 else:
                     self._reserved += size
-                    self._allocations += 1
                     return handle
-            if attempt == 0:
-                # Queued kernels may still use what nobody holds: wait before it goes.
-                self._device._settle()
-                self.trim()
-        raise self._out_of_memory(nbytes, label)
-
-    def _out_of_memory(self, nbytes: int, label: str) -> OutOfMemoryError:
-        usage = self.usage()
-        total = self._device.properties.memory if self.limit is None else self.limit
-        got = (
-            f"{words(nbytes)}{f' for {label}' if label else ''} with {words(usage.held)} held of "
-            f"{words(total)}\n{self.report()}"
-        )
-        return OutOfMemoryError(
-            "alloc", f"{self._device.name} has memory left", got=got,
-            remedy="Free arrays, use a smaller batch, or raise the pool's limit",
-        )  # fmt: skip
+            if not last:
+                # Work in flight may still use what is freed now: wait, then try once more.
+                self.runtime.event().wait()
+                self._drain()
+                self._trim(lambda block: True)
+        total = self.runtime.properties.memory if self.limit is None else self.limit
+        purpose = f" for {label}" if label else ""
+        raise OutOfMemoryError(
+            self.runtime.name, f"the device has {words(asked)} left{purpose}",
+            got=f"{words(total)} in all, {self.report()}",
+            remedy="Let go of arrays, use smaller batches, or raise the limit of the pool",
+        ) from cause  # fmt: skip
 
     def trim(self) -> int:
-        """Give all memory that nobody holds back to the driver; return its bytes."""
+        """Give all free memory back to the device; return its bytes."""
         with self._lock:
+            self.runtime.event().wait()
             self._drain()
             return self._trim(lambda block: True)
 
     def _age(self) -> None:
-        # What waited for a whole period without use goes; blocks of scopes stay.
         oldest = self._clock - self.period
-        if any(self._free.values()):
-            self._device._settle()
+        if any(block.used < oldest for blocks in self._free.values() for block in blocks):
+            self.runtime.event().wait()
             self._trim(lambda block: block.used < oldest and not block.persistent)
 
-    def _trim(self, unwanted: Any) -> int:
+    def _trim(self, unwanted: Callable[[Block], bool]) -> int:
         before = self._reserved
         for page in list(self._pages):
             if page.free == len(page.blocks) and all(map(unwanted, page.blocks)):
-                gone = set(page.blocks)
-                size = page.blocks[0].nbytes
+                size, gone = page.blocks[0].size, set(page.blocks)
                 self._free[size] = [b for b in self._free[size] if b not in gone]
                 self._pages.remove(page)
-                self._drop(page.handle, page.nbytes)
-        for size, free in self._free.items():
-            if size <= SLICED:
-                continue
+                self._blocks -= len(gone)
+                for block in page.blocks:
+                    # A part must not outlive its page.
+                    block.handle = None
+                self._drop(page.handle, page.size)
+        for size, blocks in self._free.items():
             kept = []
-            for block in free:
-                if unwanted(block):
+            for block in blocks:
+                if block.page is None and unwanted(block):
+                    self._blocks -= 1
                     self._drop(block.handle, size)
                 else:
                     kept.append(block)
             self._free[size] = kept
         return before - self._reserved
 
-    def _drop(self, handle: Any, nbytes: int) -> None:
-        self._device._release(handle)
-        self._reserved -= nbytes
+    def _drop(self, handle: Any, size: int) -> None:
+        self.runtime.free(handle)
+        self._reserved -= size
 
     # --- scopes and reports ----------------------------------------------------------------
 
     @contextmanager
     def persistent(self) -> Iterator[None]:
-        """Keep what is taken inside for good: it stays cached when unused memory is trimmed.
+        """Keep what is taken inside: it stays cached when unused memory goes back by age.
 
         For memory whose address a graph or a foreign library knows.
         """
@@ -289,48 +347,17 @@ class Pool:
             with self._lock:
                 self._persistent -= 1
 
-    def usage(self) -> Usage:
-        """Return the bytes held, cached and reserved."""
-        with self._lock:
-            self._drain()
-            cached = sum(size * len(free) for size, free in self._free.items())
-            asked = sum(block.asked for block in self._held)
-            return Usage(
-                self._held_bytes, asked, cached, self._reserved, self._peak, self._allocations
-            )
-
-    def report(self, top: int = 8) -> str:
-        """Return who holds the memory, largest first, as a table."""
+    def report(self, top: int = 8) -> MemoryReport:
+        """Return what the pool holds, and who holds most."""
         with self._lock:
             self._drain()
             groups: dict[tuple[str, int], int] = {}
             for block in self._held:
                 key = (block.label or "unnamed", block.asked)
                 groups[key] = groups.get(key, 0) + 1
-            usage = self.usage()
-        lines = [
-            f"{self._device.name}: held {words(usage.held)} (asked {words(usage.asked)}), cached "
-            f"{words(usage.cached)}, reserved {words(usage.reserved)}, peak {words(usage.peak)}"
-        ]
-        order = sorted(groups.items(), key=lambda item: -item[0][1] * item[1])
-        for (label, asked), count in order[:top]:
-            lines.append(f"  {words(asked * count):>10}  {count:6} x {words(asked):<10}  {label}")
-        if len(order) > top:
-            rest = sum(asked * count for (_, asked), count in order[top:])
-            lines.append(f"  {words(rest):>10}  in {len(order) - top} more sizes")
-        return "\n".join(lines)
-
-
-def words(nbytes: int) -> str:
-    """Return a number of bytes as a person reads it.
-
-    Example:
-        >>> words(512), words(3 << 20)
-        ('512 B', '3.0 MiB')
-    """
-    units = ["B", "KiB", "MiB", "GiB", "TiB"]
-    value = float(nbytes)
-    while value >= 1024 and len(units) > 1:
-        value /= 1024
-        units.pop(0)
-    return f"{value:.1f} {units[0]}" if units[0] != "B" else f"{nbytes} B"
+            order = sorted(groups.items(), key=lambda item: -item[0][1] * item[1])
+            cached = sum(size * len(blocks) for size, blocks in self._free.items())
+            return MemoryReport(
+                self._in_use, cached, self._peak, self._blocks, self._reuses, self._clock,
+                self._reserved, tuple((*key, count) for key, count in order[:top]),
+            )  # fmt: skip

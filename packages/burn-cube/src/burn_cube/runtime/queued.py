@@ -1,0 +1,142 @@
+"""What runtimes with a queue share: faults that are noted on the device, code found again.
+
+A launch returns at once, so what a kernel does wrong is known later. A kernel that can fault gets
+the number of its launch and a record of eight int32 words: site, launch, index (two words), length
+(two words), two spare. The first fault is written, later ones are dropped. Site 0 means that
+nothing happened; site n is the n-th operation of `Source.sites`.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+import threading
+from abc import abstractmethod
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from burn_cube.emit.c_like import Source
+from burn_cube.errors import KernelFaultError
+from burn_cube.ir import Kernel, Op
+from burn_cube.runtime.arguments import describe
+from burn_cube.runtime.base import Program, Properties, Runtime
+from burn_cube.runtime.cache import digest_of, emitter_version, kernel_cache
+from burn_std import DeviceError
+
+RECORD = 32
+# Launches whose arguments are remembered; an older one is reported without them.
+REMEMBERED = 1024
+
+
+class QueuedRuntime(Runtime):
+    """A device that works behind the program's back.
+
+    Attributes:
+        lock: held while the queue is touched; any thread may launch.
+    """
+
+    def __init__(self, name: str, properties: Properties) -> None:
+        self.name = name
+        self.properties = properties
+        self.lock = threading.RLock()
+        self._made: dict[bytes, Program] = {}
+        self._record: Any = None
+        self._launches: OrderedDict[int, tuple[Source, str]] = OrderedDict()
+        self._number = 0
+        self._pending = False
+        self._process = os.getpid()
+
+    # --- code ------------------------------------------------------------------------------
+
+    def find(self, kernel: Kernel, options: Sequence[str], emit: Callable[[], Source]) -> Program:
+        """Return the program of a kernel from memory, from disk or compiled now."""
+        facts = self.properties
+        key = digest_of(self.name.partition(":")[0], str(kernel), *options, facts.name,
+                        self.driver, emitter_version())  # fmt: skip
+        with self.lock:
+            found = self._made.get(key)
+            if found is not None:
+                return found
+            disk = kernel_cache()
+            source = emit()
+            image = disk.get(key)
+            program = None if image is None else self._restore(source, options, image)
+            if program is None:
+                program, image = self._compile(source, options)
+                disk.put(key, image)
+            self._made[key] = program
+            return program
+
+    @property
+    @abstractmethod
+    def driver(self) -> str:
+        """Versions of driver and compiler, which compiled code depends on."""
+
+    @abstractmethod
+    def _compile(self, source: Source, options: Sequence[str]) -> tuple[Program, bytes]:
+        """Return a program and the bytes from which it can be made again."""
+
+    @abstractmethod
+    def _restore(self, source: Source, options: Sequence[str], image: bytes) -> Program | None:
+        """Return the program of stored bytes, or None where the driver refuses them."""
+
+    # --- order -----------------------------------------------------------------------------
+
+    def alive(self) -> None:
+        """Check that this process may use the device.
+
+        Raises:
+            DeviceError: it was forked from the one that opened it.
+        """
+        if self._process != os.getpid():
+            raise DeviceError(
+                self.name, "a device belongs to the process that opened it", got="a forked one",
+                remedy="Start workers with the spawn method, or open devices in the workers only",
+            )  # fmt: skip
+
+    def register(self, source: Source, args: Sequence[Any]) -> tuple[int, Any]:
+        """Return the number of a launch that can fault, and the record."""
+        self._number = self._number % 0x7FFFFFFF + 1
+        self._launches[self._number] = (source, describe(source.kernel, args))
+        while len(self._launches) > REMEMBERED:
+            self._launches.popitem(last=False)
+        if self._record is None:
+            self._record = self.alloc(RECORD)
+            self.write(self._record, 0, memoryview(bytes(RECORD)))
+        self._pending = True
+        return self._number, self._record
+
+    def check_faults(self) -> None:
+        """Raise what a kernel noted, once; waits for the queue where one may have.
+
+        Raises:
+            KernelFaultError: names kernel, place, index and arguments.
+        """
+        if not self._pending:
+            return
+        self._pending = False
+        raw = bytearray(RECORD)
+        self.read(self._record, 0, memoryview(raw))
+        site, number, index, length = struct.unpack("<iiqq", raw[:24])
+        if site == 0:
+            return
+        self.write(self._record, 0, memoryview(bytes(RECORD)))
+        found = self._launches.get(number)
+        if found is None:
+            raise KernelFaultError(self.name, "a kernel broke a rule", got=f"launch {number}")
+        source, words = found
+        raise fault_of(source.kernel, source.sites[site - 1], index, length, words)
+
+
+def fault_of(kernel: Kernel, site: Op, index: int, length: int, words: str) -> KernelFaultError:
+    """Return the error of one operation that broke a rule."""
+    name, call = f"kernel {kernel.name}", f"{kernel.name}({words})"
+    if site.name == "assert":
+        rule = f"assert: {site.attrs['message']}"
+        return KernelFaultError(name, rule, got=f"false in {call}", where=site.where)
+    memory = site.args[0].attrs.get("name", f"{site.args[0].type.space} memory")
+    return KernelFaultError(
+        name, f"{site.name}: the index is inside of {memory}, which has {length} elements",
+        got=f"{index} in {call}", remedy="Guard it: if i < len(x).", where=site.where,
+    )  # fmt: skip
