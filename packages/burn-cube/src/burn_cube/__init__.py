@@ -128,3 +128,10 @@ from burn_cube.mathematics import (
     truncdiv as truncdiv,
 )
 from burn_cube.types import Vector as Vector
+from burn_cube.runtime import (
+    Client as Client,
+    DeviceArray as DeviceArray,
+    client as client,
+    profile as profile,
+    runtimes as runtimes,
+)

@@ -19,6 +19,7 @@ class _Printer:
         self.names = {param: f"%{param.attrs['name']}" for param in kernel.params}
         self.lines: list[str] = []
         self.count = 0
+        self.blocks: dict[Op, int] = {}
 
     def text(self) -> str:
         kernel = self.kernel
@@ -52,6 +53,12 @@ class _Printer:
             for key, value in op.attrs.items()
             if key not in BARE and not isinstance(value, Op)
         ]
+        # A jump names the block it leaves: the text says all that the kernel is.
+        if op.name == "block":
+            self.blocks[op] = len(self.blocks)
+            words.append(f"@{self.blocks[op]}")
+        elif op.name == "leave":
+            words.append(f"@{self.blocks[op.attrs['target']]}")
         line = " ".join(words)
         operands = ", ".join(self.names.get(arg, "%?") for arg in op.args)
         if operands:

@@ -11,17 +11,19 @@ from burn_cube.lowering.transcendental import expand_math
 from burn_cube.passes import simplify
 
 
-def lower(kernel: Kernel, *, planes: bool, math: bool) -> Kernel:
+def lower(kernel: Kernel, *, planes: bool, math: bool, wide: bool = True) -> Kernel:
     """Return a copy that holds only what every emitter knows.
 
     Args:
         kernel: the kernel as the front end or a builder made it; it stays as it is.
         planes: write plane operations with shared memory and barriers.
         math: write transcendental functions as polynomials.
+        wide: the target has float64, in which most functions of float32 are computed; without
+            it only those with a float32 polynomial are written out.
     """
     made = widen_halves(clone(kernel))
     if planes:
         made = planes_in_memory(made)
     if math:
-        made = expand_math(made)
+        made = expand_math(made, wide)
     return simplify(legalize(made))

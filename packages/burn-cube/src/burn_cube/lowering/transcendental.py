@@ -28,7 +28,7 @@ LN2_HI, LN2_LO = 6.93147180369123816490e-01, 1.90821492927058770002e-10
 INF, NAN = math.inf, math.nan
 
 
-def expand_math(kernel: Kernel) -> Kernel:
+def expand_math(kernel: Kernel, use_float64: bool = True) -> Kernel:
     """Replace transcendental operations in place; return the kernel."""
 
     def rule(op: Op, builder: Builder) -> Op | None:
@@ -41,6 +41,8 @@ def expand_math(kernel: Kernel) -> Kernel:
                 narrow = _NARROW.get(op.name)
                 if narrow is not None:
                     return narrow(*args).op
+                if not use_float64:
+                    return None
                 wide = _WIDE[op.name](*[cast(arg, float64) for arg in args])
                 return cast(wide, float32).op
             return _WIDE[op.name](*args).op

@@ -1,0 +1,335 @@
+"""The client: one device as a program uses it. Arrays, launches, memory, completion."""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from burn_std import PluginGroup
+from burn_std.dtypes import DType, bfloat16, parse_dtype
+
+from burn_cube.errors import LaunchError
+from burn_cube.ir import Kernel
+from burn_cube.runtime.base import API_VERSION, Program, Properties, Runtime
+from burn_cube.runtime.memory import MemoryReport, Pool, Storage
+from burn_cube.runtime.profiling import profiles
+from burn_cube.types import Memory, scalar_of
+
+if TYPE_CHECKING:
+    from burn_cube.kernel import CubeFunction
+
+Grid = tuple[int, int, int]
+_PLUGINS = PluginGroup("burn.cube_runtimes", API_VERSION)
+_CLIENTS: dict[tuple[str, int], Client] = {}
+_LOCK = threading.RLock()
+
+
+class DeviceArray:
+    """An array in the memory of a device.
+
+    Attributes:
+        client: the device.
+        storage: the memory behind it.
+        offset: bytes from the start of the memory.
+        shape: extents.
+        strides: distance of neighbours along each dim, in elements.
+        dtype: element type.
+        length: elements that a kernel may index.
+        pointer: address of the first element, on devices that have addresses.
+    """
+
+    __slots__ = (
+        "client", "dtype", "length", "offset", "pointer", "shape", "storage", "strides",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        client: Client,
+        storage: Storage,
+        shape: tuple[int, ...],
+        dtype: DType,
+        strides: tuple[int, ...] | None = None,
+        offset: int = 0,
+    ) -> None:
+        self.client = client
+        self.storage = storage
+        self.shape = shape
+        self.dtype = dtype
+        self.strides = contiguous(shape) if strides is None else strides
+        self.offset = offset
+        self.pointer = storage.address + offset
+        empty = 0 in shape
+        span = sum((n - 1) * s for n, s in zip(shape, self.strides, strict=True))
+        self.length = 0 if empty else span + 1
+
+    def __repr__(self) -> str:
+        return f"DeviceArray({self.client.name}, {self.dtype.name}{list(self.shape)})"
+
+    def __len__(self) -> int:
+        return self.shape[0] if self.shape else 1
+
+    def numpy(self) -> Any:
+        """Return a copy on the host, after every launch before."""
+        return self.client.to_numpy(self)
+
+    def view(
+        self, shape: tuple[int, ...], strides: tuple[int, ...] | None = None, offset: int = 0
+    ) -> DeviceArray:
+        """Return another array of the same memory; the offset counts elements from here."""
+        start = self.offset + offset * self.dtype.itemsize
+        return DeviceArray(self.client, self.storage, shape, self.dtype, strides, start)
+
+
+def contiguous(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Return the strides of an array whose last dim runs fastest.
+
+    Example:
+        >>> contiguous((2, 3, 4))
+        (12, 4, 1)
+    """
+    strides, step = [], 1
+    for extent in reversed(shape):
+        strides.append(step)
+        step *= extent
+    return tuple(reversed(strides))
+
+
+class Client:
+    """One device.
+
+    Attributes:
+        runtime: what drives it.
+        pool: its memory.
+    """
+
+    def __init__(self, runtime: Runtime) -> None:
+        self.runtime = runtime
+        self.pool = Pool(runtime)
+        self._programs: dict[Kernel, Program] = {}
+        self._lock = threading.Lock()
+
+    @property
+    def name(self) -> str:
+        """Name of the device, `cpu` or `opencl:0`."""
+        return self.runtime.name
+
+    @property
+    def properties(self) -> Properties:
+        """What the device is and can do."""
+        return self.runtime.properties
+
+    def __repr__(self) -> str:
+        return f"<client of {self.name}: {self.properties.name}>"
+
+    # --- arrays ----------------------------------------------------------------------------
+
+    def empty(self, shape: int | Sequence[int], dtype: DType) -> DeviceArray:
+        """Return an array whose contents are not defined."""
+        extents = (shape,) if isinstance(shape, int) else tuple(shape)
+        size = math.prod(extents) * dtype.itemsize
+        return DeviceArray(self, self.pool.alloc(size), extents, dtype)
+
+    def from_numpy(self, array: Any) -> DeviceArray:
+        """Return a copy of a numpy array on the device."""
+        dtype = parse_dtype(array.dtype.name)
+        made = self.empty(array.shape, dtype)
+        if array.size:
+            data = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+            self.runtime.write(made.storage.handle, 0, data.data)
+        return made
+
+    def zeros(self, shape: int | Sequence[int], dtype: DType) -> DeviceArray:
+        """Return an array of zeros."""
+        made = self.empty(shape, dtype)
+        size = math.prod(made.shape) * dtype.itemsize
+        if size:
+            self.runtime.write(made.storage.handle, 0, np.zeros(size, np.uint8).data)
+        return made
+
+    def to_numpy(self, array: DeviceArray) -> Any:
+        """Return a copy on the host; bfloat16 comes as ml_dtypes has it, or as uint16 bits."""
+        native = _native(array.dtype)
+        raw = np.empty(max(array.length, 1), native)
+        if array.length:
+            out = raw.view(np.uint8).data
+            self.runtime.read(array.storage.handle, array.offset, out)
+        if 0 in array.shape:
+            return np.empty(array.shape, native)
+        steps = tuple(s * native.itemsize for s in array.strides)
+        view = np.lib.stride_tricks.as_strided(raw, array.shape, steps)
+        return view if array.strides == contiguous(array.shape) else view.copy()
+
+    def copy(self, target: DeviceArray, source: DeviceArray) -> None:
+        """Copy one contiguous array over another of the same dtype and size."""
+        if target.length != source.length or target.dtype is not source.dtype:
+            raise LaunchError(
+                "copy", "both arrays have one dtype and one size", got=f"{source!r} to {target!r}"
+            )
+        size = source.length * source.dtype.itemsize
+        if size:
+            self.runtime.copy(
+                target.storage.handle, target.offset, source.storage.handle, source.offset, size
+            )
+
+    # --- kernels ---------------------------------------------------------------------------
+
+    def load(self, kernel: Kernel) -> Program:
+        """Return the compiled kernel; the same object gives the same program."""
+        found = self._programs.get(kernel)
+        if found is None:
+            with self._lock:
+                found = self._programs.get(kernel)
+                if found is None:
+                    self._check(kernel)
+                    found = self._programs[kernel] = self.runtime.load(kernel)
+        return found
+
+    def _check(self, kernel: Kernel) -> None:
+        limits = self.properties
+        if kernel.cube_size > limits.max_cube:
+            raise LaunchError(
+                kernel.name, f"a cube on {self.name} has at most {limits.max_cube} units",
+                got=kernel.cube_size, remedy="Choose a smaller cube_dim.",
+            )  # fmt: skip
+        for param in kernel.params:
+            dtype = scalar_of(param.type.elem if isinstance(param.type, Memory) else param.type)
+            if dtype not in limits.dtypes:
+                raise LaunchError(
+                    kernel.name, f"{self.name} computes with "
+                    f"{', '.join(sorted(d.short for d in limits.dtypes))}", got=dtype.short,
+                )  # fmt: skip
+
+    def launch(
+        self, function: CubeFunction, cubes: Grid, args: Sequence[Any], options: dict[str, Any]
+    ) -> None:
+        """Launch a `@cube` function; `function.launch(client, ...)` comes here."""
+        options.setdefault("plane_dim", self.properties.plane_dim)
+        if "index" not in options and self.properties.index.bits == 32:
+            small = all(a.length < 2**31 for a in args if isinstance(a, DeviceArray))
+            options["index"] = parse_dtype("int32" if small else "int64")
+        kernel = function.ir(*args, **options)
+        self.run(self.load(kernel), cubes, args)
+
+    def run(self, program: Program, cubes: Grid, args: Sequence[Any]) -> None:
+        """Launch a program after checking its arguments.
+
+        Raises:
+            LaunchError: an argument or the grid does not fit.
+        """
+        kernel = program.kernel
+        if len(args) != len(kernel.params):
+            raise LaunchError(kernel.name, f"takes {len(kernel.params)} arguments", got=len(args))
+        for param, arg in zip(kernel.params, args, strict=True):
+            self._fits(kernel, param.attrs["name"], param, arg)
+        if min(cubes) < 0:
+            raise LaunchError(kernel.name, "the number of cubes is not negative", got=cubes)
+        if 0 in cubes:
+            return
+        if profiles():
+            self._measured(program, cubes, args)
+        else:
+            program.launch(cubes, args)
+
+    def _fits(self, kernel: Kernel, name: str, param: Any, arg: Any) -> None:
+        if not isinstance(param.type, Memory):
+            if isinstance(arg, DeviceArray):
+                raise LaunchError(f"{kernel.name}, {name}", "takes a number", got=arg)
+            return
+        if not isinstance(arg, DeviceArray):
+            raise LaunchError(
+                f"{kernel.name}, {name}", f"takes an array of {self.name}",
+                got=type(arg).__name__, remedy="Make one with client.from_numpy(array).",
+            )  # fmt: skip
+        if arg.client is not self:
+            raise LaunchError(f"{kernel.name}, {name}", f"takes an array of {self.name}", got=arg)
+        dtype, rank = scalar_of(param.type.elem), param.attrs.get("rank")
+        if arg.dtype is not dtype or (rank is not None and rank != len(arg.shape)):
+            wanted = dtype.name + (f" of rank {rank}" if rank is not None else "")
+            raise LaunchError(f"{kernel.name}, {name}", f"takes {wanted}", got=arg)
+        if rank is None and arg.strides != contiguous(arg.shape):
+            raise LaunchError(
+                f"{kernel.name}, {name}", "an Array is contiguous", got=f"strides {arg.strides}",
+                remedy="Declare it as a Tensor.",
+            )  # fmt: skip
+
+    def _measured(self, program: Program, cubes: Grid, args: Sequence[Any]) -> None:
+        start = self.runtime.event()
+        program.launch(cubes, args)
+        end = self.runtime.event()
+        end.wait()
+        seconds = end.seconds_since(start)
+        for profile in list(profiles()):
+            profile.add(self.name, program.kernel.name, seconds)
+
+    # --- completion and memory -------------------------------------------------------------
+
+    def sync(self) -> None:
+        """Wait for every launch before.
+
+        Raises:
+            KernelFaultError: one of them broke a rule; the error says which and where.
+        """
+        self.runtime.sync()
+
+    def memory_report(self) -> MemoryReport:
+        """Return what the memory pool holds."""
+        return self.pool.report()
+
+    def memory_cleanup(self) -> None:
+        """Give unused memory back to the device."""
+        self.pool.trim()
+
+
+def _native(dtype: DType) -> Any:
+    if dtype is not bfloat16:
+        return np.dtype(dtype.name)
+    try:
+        import ml_dtypes  # type: ignore[import-not-found,import-untyped,unused-ignore]
+    except ImportError:
+        return np.dtype("uint16")
+    return np.dtype(ml_dtypes.bfloat16)
+
+
+def client(name: str = "cpu", index: int = 0) -> Client:
+    """Return the client of a device; one object for each device of the process.
+
+    Args:
+        name: a runtime, `cpu`, `opencl` or `cuda`.
+        index: which of its devices.
+
+    Raises:
+        BackendLoadError: the runtime is not installed or does not load.
+        LaunchError: there is no such device.
+
+    Example:
+        >>> import numpy as np
+        >>> device = client("cpu")
+        >>> device.from_numpy(np.arange(3)).numpy()
+        array([0, 1, 2])
+    """
+    with _LOCK:
+        found = _CLIENTS.get((name, index))
+        if found is None:
+            plugin = _PLUGINS.load(name)
+            count = plugin.count()
+            if not 0 <= index < count:
+                raise LaunchError(
+                    name, f"the runtime finds {count} devices", got=index,
+                    remedy="Check the driver, or choose another runtime: "
+                    f"{', '.join(runtimes())}.",
+                )  # fmt: skip
+            found = _CLIENTS[name, index] = Client(plugin.create(index))
+        return found
+
+
+def runtimes() -> list[str]:
+    """Return the names of the installed runtimes; loads none.
+
+    Example:
+        >>> "cpu" in runtimes()
+        True
+    """
+    return _PLUGINS.names()

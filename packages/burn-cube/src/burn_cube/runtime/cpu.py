@@ -1,0 +1,319 @@
+"""The cpu runtime: kernels compiled by LLVM, one native call a launch, one native thread pool.
+
+A launch packs its arguments into a row of words and calls the pool, which releases the GIL and
+comes back when every cube is done. So everything is in order without a queue, and a fault is known
+at once; it is kept for the next `sync`, as on the other runtimes.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import mmap
+import os
+import platform
+import sys
+import threading
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from burn_std.dtypes import PLAIN
+
+from burn_cube.emit.layout import fault_codes
+from burn_cube.errors import KernelFaultError
+from burn_cube.ir import Kernel, Op, walk
+from burn_cube.operations import MATH
+from burn_cube.runtime.base import API_VERSION, Program, Properties, Runtime
+from burn_cube.runtime.cache import digest_of, emitter_version, kernel_cache
+from burn_cube.runtime.words import Packer
+
+HUGE = 2 << 20
+# A chunk of work should take this many simple operations, about 10 microseconds.
+CHUNK_COST = 60_000
+# Below this a second thread costs more than it brings.
+PARALLEL_COST = 120_000
+
+
+class _Block:
+    """Memory of the host: pages of its own when large, with huge pages where there are some."""
+
+    __slots__ = ("address", "data")
+
+    def __init__(self, size: int) -> None:
+        if size < HUGE or sys.platform != "linux":
+            self.data: Any = np.empty(size + 64, np.uint8)
+            self.address = -(-self.data.ctypes.data // 64) * 64
+            return
+        try:
+            self.data = mmap.mmap(-1, size + HUGE)
+        except (OSError, ValueError) as error:
+            raise MemoryError(str(error)) from error
+        start = ctypes.addressof(ctypes.c_char.from_buffer(self.data))
+        self.address = -(-start // HUGE) * HUGE
+        if hasattr(self.data, "madvise"):
+            try:
+                self.data.madvise(mmap.MADV_HUGEPAGE)
+            except (OSError, ValueError, AttributeError):
+                return  # a kernel without huge pages serves small ones
+
+
+class HostEvent:
+    """A moment: work of the cpu is done when its launch returns."""
+
+    __slots__ = ("at",)
+
+    def __init__(self) -> None:
+        self.at = time.perf_counter()
+
+    def done(self) -> bool:
+        """Return True: it is reached."""
+        return True
+
+    def wait(self) -> None:
+        """Return at once: it is reached."""
+
+    def seconds_since(self, other: HostEvent) -> float:
+        """Return the time between two events."""
+        return self.at - other.at
+
+
+class CpuProgram(Program):
+    """A compiled kernel of the cpu.
+
+    Attributes:
+        kernel: what was compiled.
+    """
+
+    def __init__(self, runtime: CpuRuntime, kernel: Kernel, address: int) -> None:
+        self.kernel = kernel
+        self.runtime = runtime
+        self.address = address
+        self._packer = Packer(kernel, pointers=True)
+        self._words = self._packer.words
+        self._pack = self._packer.struct.pack_into
+        self._size = self._packer.struct.size
+        self.cost = max(1, cost_of(kernel)) * kernel.cube_size
+        self._local = threading.local()
+        names = {op.name for op in walk(kernel.body)}
+        self._prints = "print" in names
+
+    def launch(self, cubes: tuple[int, int, int], args: Sequence[Any]) -> None:
+        """Run the kernel and return when it is done."""
+        local = self._local
+        try:
+            buffer, place = local.words
+        except AttributeError:
+            buffer = ctypes.create_string_buffer(self._size)
+            place = ctypes.addressof(buffer)
+            local.words = (buffer, place)
+        runtime = self.runtime
+        x, y, z = cubes
+        self._pack(buffer, 0, *self._words(args), x, y, z, runtime.fault_address)
+        total = x * y * z
+        cost = self.cost
+        if total * cost < PARALLEL_COST or runtime.threads < 2:
+            runtime.call(self.address, place, total, total)
+        else:
+            # Enough chunks for the threads to end together, none so small that taking it shows.
+            grain = max(1, CHUNK_COST // cost, min(total // (runtime.threads * 8), (1 << 20) //
+                                                   self.kernel.cube_size))  # fmt: skip
+            runtime.call(self.address, place, total, grain)
+        if runtime.fault[0]:
+            runtime.note_fault(self.kernel)
+        if self._prints:
+            runtime.flush()
+
+
+class CpuRuntime(Runtime):
+    """This machine's processor.
+
+    Attributes:
+        threads: threads that run cubes, the launching one included.
+        fault: the record that kernels write their first fault into.
+    """
+
+    def __init__(self) -> None:
+        from burn_cube.runtime.llvm_jit import jit
+
+        self.name = "cpu"
+        self._jit = jit()
+        self._blocks: dict[int, _Block] = {}
+        self.fault = (ctypes.c_int64 * 8)()
+        self.fault_address = ctypes.addressof(self.fault)
+        self._faulted: list[KernelFaultError] = []
+        wanted = os.environ.get("BURN_NUM_THREADS")
+        self.threads = max(1, int(wanted)) if wanted else _processors()
+        whole = PLAIN
+        self.properties = Properties(
+            name=platform.processor() or platform.machine(), kind="cpu", units=self.threads,
+            memory=_memory(), max_cube=1024, shared_bytes=256 << 10, alignment=64, plane_dim=32,
+            dtypes=frozenset(whole),
+            atomics=frozenset(d for d in whole if d.bits >= 32),
+            capabilities=frozenset({"fp64", "float_atomics", "print"}),
+        )  # fmt: skip
+        self._start_pool()
+
+    def _start_pool(self) -> None:
+        from burn_cube.runtime.llvm_pool import FUTEX, pool_text
+
+        machine = platform.machine()
+        if sys.platform != "linux" or machine not in FUTEX:
+            self.threads = 1
+        text = pool_text(machine)
+        image = self._image("pool", text)
+        names = ("burn_pool_start", "burn_pool_run", "burn_pool_forget")
+        start, run, forget = self._jit.link(image, *names)
+        pointer, number = ctypes.c_void_p, ctypes.c_int64
+        self._start = ctypes.CFUNCTYPE(None, number)(start)
+        self._forget = ctypes.CFUNCTYPE(None)(forget)
+        self.call = ctypes.CFUNCTYPE(None, pointer, pointer, number, number)(run)
+        self._start(self.threads - 1)
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(after_in_child=self._after_fork)
+
+    def _after_fork(self) -> None:
+        """The child has no workers: forget them and start new ones."""
+        self._forget()
+        self._start(self.threads - 1)
+
+    def _image(self, kind: str, text: str, key: bytes | None = None) -> bytes:
+        key = key or digest_of(kind, text, self._jit.machine)
+        cache = kernel_cache()
+        image = cache.get(key)
+        if image is None:
+            image = self._jit.compile(text)
+            cache.put(key, image)
+        return image
+
+    # --- memory ----------------------------------------------------------------------------
+
+    def alloc(self, size: int) -> int:
+        """Return the address of new memory."""
+        block = _Block(size)
+        self._blocks[block.address] = block
+        return block.address
+
+    def free(self, handle: Any) -> None:
+        """Give memory back to the system."""
+        del self._blocks[handle]
+
+    def address(self, handle: Any) -> int:
+        """Return the address: the handle is one."""
+        return int(handle)
+
+    def write(self, handle: Any, offset: int, data: memoryview) -> None:
+        """Copy bytes into memory."""
+        source = np.frombuffer(data, np.uint8)
+        ctypes.memmove(handle + offset, source.ctypes.data, source.nbytes)
+
+    def read(self, handle: Any, offset: int, out: memoryview) -> None:
+        """Copy bytes out of memory."""
+        target = np.frombuffer(out, np.uint8)
+        ctypes.memmove(target.ctypes.data, handle + offset, target.nbytes)
+
+    def copy(self, target: Any, at: int, source: Any, start: int, size: int) -> None:
+        """Copy bytes inside memory."""
+        ctypes.memmove(target + at, source + start, size)
+
+    # --- kernels ---------------------------------------------------------------------------
+
+    def load(self, kernel: Kernel) -> CpuProgram:
+        """Compile a kernel, or take its object from the cache on disk."""
+        # The text of the IR says all, so a warm start skips lowering and emission too.
+        key = digest_of("cpu", str(kernel), self._jit.machine, emitter_version())
+        cache = kernel_cache()
+        image = cache.get(key)
+        if image is None:
+            from burn_cube.emit.llvm import emit_llvm
+            from burn_cube.lowering import lower
+
+            text = emit_llvm(lower(kernel, planes=True, math=True), "burn_kernel")
+            image = self._jit.compile(text)
+            cache.put(key, image)
+        (address,) = self._jit.link(image, "burn_kernel")
+        return CpuProgram(self, kernel, address)
+
+    def event(self) -> HostEvent:
+        """Return this moment."""
+        return HostEvent()
+
+    def note_fault(self, kernel: Kernel) -> None:
+        """Keep what a kernel did wrong for the next `sync`."""
+        code, index, length = self.fault[0], self.fault[1], self.fault[2]
+        self.fault[0] = 0
+        self._faulted.append(fault_of(kernel, code, index, length))
+
+    def sync(self) -> None:
+        """Raise the first fault since the last `sync`."""
+        if self._faulted:
+            error, self._faulted = self._faulted[0], []
+            raise error
+
+    @staticmethod
+    def flush() -> None:
+        """Bring out what kernels printed."""
+        ctypes.CDLL(None).fflush(None)
+
+
+def fault_of(kernel: Kernel, code: int, index: int, length: int) -> KernelFaultError:
+    """Return the error that a fault record stands for."""
+    from burn_cube.lowering import lower
+
+    # Codes count operations of the lowered kernel; its operations know their place.
+    codes = fault_codes(lower(kernel, planes=True, math=True))
+    op = next((op for op, number in codes.items() if number == code), None)
+    name = f"kernel {kernel.name}"
+    if op is None:
+        return KernelFaultError(name, "a fault was recorded", got=f"code {code}")
+    if op.name == "assert":
+        return KernelFaultError(name, f"assert: {op.attrs['message']}", where=op.where)
+    memory = op.args[0].attrs.get("name", f"{op.args[0].type.space} memory")
+    return KernelFaultError(
+        name, f"{op.name}: the index is inside of {memory}, which has {length} elements",
+        got=index, remedy="Guard it: if i < len(x).", where=op.where,
+    )  # fmt: skip
+
+
+def cost_of(kernel: Kernel) -> int:
+    """Return a rough number of simple operations of one unit; loops count eight rounds."""
+
+    def region_cost(ops: list[Op]) -> int:
+        total = 0
+        for op in ops:
+            inner = sum(region_cost(region.ops) for region in op.regions)
+            weight = 15 if op.name in MATH or op.name in ("pow", "div", "mod", "floordiv") else 1
+            total += (8 * inner if op.name in ("for", "while") else inner) + weight
+        return total
+
+    return region_cost(kernel.body.ops)
+
+
+def _processors() -> int:
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def _memory() -> int:
+    try:
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (ValueError, OSError, AttributeError):
+        return 0
+
+
+class CpuPlugin:
+    """The entry point `cpu` of `burn.cube_runtimes`."""
+
+    api_version = API_VERSION
+
+    def count(self) -> int:
+        """Return 1: there is one processor."""
+        return 1
+
+    def create(self, index: int) -> CpuRuntime:
+        """Return the runtime of the processor."""
+        return CpuRuntime()
+
+
+plugin = CpuPlugin()

@@ -1,0 +1,81 @@
+"""Compiles LLVM IR for this machine, and links objects from a cache without compiling."""
+
+from __future__ import annotations
+
+import platform
+import threading
+from functools import cache
+from typing import Any
+
+import llvmlite
+import llvmlite.binding as llvm
+
+_LOCK = threading.Lock()
+
+
+class Jit:
+    """The compiler and the linker of this process.
+
+    Attributes:
+        machine: what an object is compiled for, part of every cache key.
+    """
+
+    def __init__(self) -> None:
+        llvm.initialize_native_target()
+        llvm.initialize_native_asmprinter()
+        # The `pause` of the thread pool is inline assembler.
+        llvm.initialize_native_asmparser()
+        cpu, features = llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten()
+        self.machine = f"{platform.machine()} {cpu} {features} {llvmlite.__version__}"
+        self._target = llvm.Target.from_default_triple()
+        self._settings = {
+            "cpu": cpu, "features": features, "opt": 2, "reloc": "pic", "codemodel": "small",
+        }  # fmt: skip
+        self._tm = self._target.create_target_machine(**self._settings)
+        self._jit = llvm.create_lljit_compiler(
+            self._target.create_target_machine(**self._settings)
+        )  # fmt: skip
+        self._count = 0
+        self._linked: list[Any] = []
+
+    def compile(self, text: str) -> bytes:
+        """Return the object code of a module."""
+        with _LOCK:
+            module = llvm.parse_assembly(text)
+            module.triple = self._tm.triple
+            module.data_layout = str(self._tm.target_data)
+            tuning = llvm.create_pipeline_tuning_options(speed_level=2)
+            tuning.loop_vectorization = True
+            tuning.slp_vectorization = False
+            builder = llvm.create_pass_builder(self._tm, tuning)
+            builder.getModulePassManager().run(module, builder)
+            made: bytes = self._tm.emit_object(module)
+            return made
+
+    def link(self, image: bytes, *symbols: str) -> list[int]:
+        """Return the addresses of an object's functions."""
+        with _LOCK:
+            self._count += 1
+            library = llvm.JITLibraryBuilder().add_object_img(image).add_current_process()
+            for symbol in symbols:
+                library = library.export_symbol(symbol)
+            tracker = library.link(self._jit, f"burn{self._count}")
+            # Code stays as long as the process: programs are few and small.
+            self._linked.append(tracker)
+            return [tracker[symbol] for symbol in symbols]
+
+    def assembly(self, text: str) -> str:
+        """Return the assembler text of a module, for a person to read."""
+        with _LOCK:
+            module = llvm.parse_assembly(text)
+            tuning = llvm.create_pipeline_tuning_options(speed_level=2)
+            builder = llvm.create_pass_builder(self._tm, tuning)
+            builder.getModulePassManager().run(module, builder)
+            made: str = self._tm.emit_assembly(module)
+            return made
+
+
+@cache
+def jit() -> Jit:
+    """Return the one compiler of this process."""
+    return Jit()
