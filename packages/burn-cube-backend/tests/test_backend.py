@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from burn_backend import API_VERSION
-from burn_cube_backend.interpreted import InterpretedDevice
 from burn_cube_backend.plugin import CubeBackend, interp
 from burn_ir import CATALOG
 from burn_std import IndexRangeError, dtypes as d
@@ -16,7 +15,7 @@ from burn_std import IndexRangeError, dtypes as d
 
 @pytest.fixture(scope="module")
 def cube() -> CubeBackend:
-    return CubeBackend("cube-interp", 0, InterpretedDevice(0))
+    return interp.create(0)
 
 
 def run(cube: CubeBackend, name: str, *inputs: Any, attrs: tuple[Any, ...] = ()) -> Any:

@@ -8,9 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from burn_cube import Kernel
-from burn_cube.runtime.interface import Device, DeviceArray, Loaded
+from burn_cube import Client, DeviceArray, Kernel
+from burn_cube.runtime.base import Program
+from burn_cube.runtime.profiling import profiles
 from burn_cube_backend.code import UNITS
+from burn_cube_backend.dtypes import host_dtype
 from burn_cube_backend.geometry import Ints, dense, is_dense, size_of
 from burn_cube_backend.payload import CubeTensor
 from burn_std import DType, IndexRangeError, dtypes as d
@@ -25,14 +27,14 @@ class Engine:
     """Allocates, makes kernels once, launches them.
 
     Attributes:
-        device: the device of burn-cube.
+        client: the device of burn-cube.
         validate: indices outside their dim are noted and raised at the next sync.
     """
 
-    def __init__(self, device: Device) -> None:
-        self.device = device
+    def __init__(self, client: Client) -> None:
+        self.client = client
         self.validate = os.environ.get("BURN_CUBE_VALIDATE", "1") != "0"
-        self._loaded: dict[Any, Loaded] = {}
+        self._loaded: dict[Any, Program] = {}
         self._sites: dict[tuple[str, int, int, bool], int] = {}
         self._record: DeviceArray | None = None
         self._watching = False
@@ -45,14 +47,14 @@ class Engine:
 
     def flat(self, count: int, dtype: DType) -> DeviceArray:
         """Return memory for so many elements, at least one."""
-        return self.device.empty((max(count, 1),), dtype)
+        return self.client.empty(max(count, 1), dtype)
 
     def from_numpy(self, array: np.ndarray[Any, Any], dtype: DType) -> CubeTensor:
         """Return a tensor with the elements of an array."""
         made = self.empty(array.shape, dtype)
         if array.size and made.buf is not None:
             flat = np.ascontiguousarray(array).reshape(-1)
-            self.device.write(made.buf.buffer, 0, flat.view(np.uint8))
+            self.client.runtime.write(made.buf.storage.handle, 0, flat.view(np.uint8).data)
         return made
 
     def solid(self, x: CubeTensor) -> CubeTensor:
@@ -80,9 +82,8 @@ class Engine:
         x = self.row_major(x)
         if 0 in x.shape or x.buf is None:
             self.check()
-            return host_empty(x)
-        whole = DeviceArray(x.buf.buffer, x.dtype, x.shape, dense(x.shape), x.offset)
-        out = self.device.read_async([whole])[0].result()
+            return np.empty(x.shape, host_dtype(x.dtype))
+        out: np.ndarray[Any, Any] = self.client.to_numpy(x.buf.view(x.shape, None, x.offset))
         self.check()
         return out
 
@@ -106,14 +107,18 @@ class Engine:
     ) -> None:
         """Launch a kernel with so many cubes."""
         if count > 0:
-            self.device.launch(self.loaded(make, spec), (count, 1, 1), args)
+            program = self.loaded(make, spec)
+            if profiles():
+                self.client.run(program, (count, 1, 1), args)
+            else:
+                program.launch((count, 1, 1), args)
 
-    def loaded(self, make: Callable[..., Kernel], spec: tuple[Any, ...]) -> Loaded:
+    def loaded(self, make: Callable[..., Kernel], spec: tuple[Any, ...]) -> Program:
         """Return the kernel of a function and its arguments, compiled at the first call."""
         key = (make, spec)
         found = self._loaded.get(key)
         if found is None:
-            found = self._loaded.setdefault(key, self.device.load(make(*spec)))
+            found = self._loaded.setdefault(key, self.client.load(make(*spec)))
         return found
 
     def index_dtype(self, *tensors: CubeTensor, count: int = 0) -> DType:
@@ -126,7 +131,7 @@ class Engine:
     def record(self) -> DeviceArray:
         """Return the memory in which kernels note an index outside its dim."""
         if self._record is None:
-            self._record = self.device.array(np.zeros(_RECORD, np.int32), "index faults")
+            self._record = self.client.from_numpy(np.zeros(_RECORD, np.int32))
         self._watching = True
         return self._record
 
@@ -159,12 +164,5 @@ class Engine:
 
     def sync(self) -> None:
         """Wait for the device and raise what went wrong on it."""
-        self.device.sync()
+        self.client.sync()
         self.check()
-
-
-def host_empty(x: CubeTensor) -> np.ndarray[Any, Any]:
-    """Return an array of the tensor's shape with undefined elements."""
-    from burn_cube.runtime.interface import host_dtype
-
-    return np.empty(x.shape, host_dtype(x.dtype))

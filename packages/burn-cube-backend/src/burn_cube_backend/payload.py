@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from burn_cube.runtime.interface import DeviceArray
+from burn_cube import DeviceArray
 from burn_std import DType
 
 Ints = tuple[int, ...]

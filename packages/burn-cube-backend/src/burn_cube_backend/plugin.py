@@ -7,12 +7,16 @@ from typing import Any
 import numpy as np
 
 from burn_backend import API_VERSION, Backend
-from burn_cube.runtime.interface import Device, host_dtype
+from burn_cube import Client, client
+from burn_cube.runtime.base import API_VERSION as RUNTIMES
+from burn_cube_backend.dtypes import host_dtype
 from burn_cube_backend.engine import Engine
 from burn_cube_backend.kernels.create import wrapped
 from burn_cube_backend.payload import CubeTensor, number
 from burn_cube_backend.table import table_of
-from burn_std import DType, dtypes as d, parse_dtype
+from burn_std import DType, PluginGroup, dtypes as d, parse_dtype
+
+PLUGINS = PluginGroup("burn.cube_runtimes", RUNTIMES)
 
 
 class CubeBackend(Backend):
@@ -24,7 +28,7 @@ class CubeBackend(Backend):
 
     ready = CubeTensor
 
-    def __init__(self, name: str, index: int, device: Device) -> None:
+    def __init__(self, name: str, index: int, device: Client) -> None:
         self.name = name
         self.index = index
         self.engine = Engine(device)
@@ -55,11 +59,11 @@ class CubeBackend(Backend):
 
     def memory_cleanup(self) -> None:
         """Give cached memory back to the driver."""
-        self.engine.device.pool.trim()
+        self.engine.client.memory_cleanup()
 
     def memory_report(self) -> dict[str, int]:
         """Return the bytes of the pool."""
-        return dict(self.engine.device.pool.usage()._asdict())
+        return dict(self.engine.client.memory_report()._asdict())
 
 
 class InterpretedPlugin:
@@ -75,9 +79,9 @@ class InterpretedPlugin:
 
     def create(self, index: int) -> CubeBackend:
         """Return the backend of one device."""
-        from burn_cube_backend.interpreted import InterpretedDevice
+        from burn_cube_backend.interpreted import InterpretedRuntime
 
-        return CubeBackend(self.name, index, InterpretedDevice(index))
+        return CubeBackend(self.name, index, Client(InterpretedRuntime()))
 
 
 class RuntimePlugin:
@@ -87,31 +91,28 @@ class RuntimePlugin:
         name: what the user types.
         runtime: the runtime's entry point in `burn.cube_runtimes`.
         about: one line.
+        shared: every index is the one device.
     """
 
     api_version = API_VERSION
 
-    def __init__(self, name: str, runtime: str, about: str) -> None:
+    def __init__(self, name: str, runtime: str, about: str, shared: bool = False) -> None:
         self.name = name
         self.runtime = runtime
         self.about = about
-
-    def _plugin(self) -> Any:
-        from burn_cube.runtime.interface import API_VERSION as RUNTIMES
-        from burn_std.plugins import PluginGroup
-
-        return PluginGroup("burn.cube_runtimes", RUNTIMES).load(self.runtime)
+        self.shared = shared
 
     def device_count(self) -> int:
         """Return how many devices there are."""
-        return len(self._plugin().devices())
+        return int(PLUGINS.load(self.runtime).count()) if PLUGINS.installed(self.runtime) else 0
 
     def create(self, index: int) -> CubeBackend:
         """Return the backend of one device."""
-        return CubeBackend(self.name, index, self._plugin().open(index))
+        # The processor is one device; as on flex there are as many names for it as one asks for.
+        return CubeBackend(self.name, index, client(self.runtime, 0 if self.shared else index))
 
 
 interp = InterpretedPlugin()
-cpu = RuntimePlugin("cube-cpu", "cpu", "compiled kernels on the processor, by LLVM")
+cpu = RuntimePlugin("cube-cpu", "cpu", "compiled kernels on the processor, by LLVM", shared=True)
 opencl = RuntimePlugin("cube-opencl", "opencl", "compiled kernels on OpenCL devices")
 cuda = RuntimePlugin("cube-cuda", "cuda", "compiled kernels on NVIDIA GPUs")

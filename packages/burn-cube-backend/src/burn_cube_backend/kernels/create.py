@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from burn_cube import Kernel
 from burn_cube_backend.code import Code
+from burn_cube_backend.dtypes import host_dtype
 from burn_cube_backend.engine import Engine
 from burn_cube_backend.geometry import Ints
 from burn_cube_backend.payload import CubeTensor, number
@@ -24,16 +27,19 @@ def fill_kernel(dtype: DType, index: DType) -> Kernel:
 
 
 def wrapped(value: Any, dtype: DType) -> Any:
-    """Return a number as an element of a dtype; integers wrap in two's complement.
+    """Return a number as an element of a dtype: integers wrap, 16-bit floats round.
 
     Example:
-        >>> wrapped(300, d.uint8), wrapped(2.5, d.int32), wrapped(1, d.float32)
-        (44, 2, 1.0)
+        >>> wrapped(300, d.uint8), wrapped(2.5, d.int32), wrapped(8.396, d.bfloat16)
+        (44, 2, 8.375)
     """
     if dtype.is_bool:
         return bool(value)
     if dtype.is_float:
-        return float(value)
+        if dtype.bits > 16:
+            return float(value)
+        with np.errstate(over="ignore"):
+            return float(host_dtype(dtype).type(value))
     if isinstance(value, float):
         if value != value:
             return 0

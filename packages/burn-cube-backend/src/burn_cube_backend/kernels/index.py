@@ -334,7 +334,7 @@ def nonzero_kernel(rank: int, index: DType) -> Kernel:
     return code.finish()
 
 
-@kernel("nonzero")
+@kernel("nonzero", checked=True)
 def nonzero(engine: Engine, x: CubeTensor) -> CubeTensor:
     """Coordinates of elements that are not zero, [n, rank]; waits for their number."""
     from burn_cube_backend.kernels.scan import scanned

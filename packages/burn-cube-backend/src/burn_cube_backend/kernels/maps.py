@@ -215,6 +215,8 @@ class Map:
 
     def _out(self, node: Node, operands: tuple[Operand, ...], lead: DType) -> DType:
         """Return the dtype of the result, by writing the expression once into a kernel unused."""
+        if node.op == "cast":
+            return node.args[1].value  # type: ignore[no-any-return]
         code = Code("probe")
         env = {o.name: code.const(0, wide(o.dtype)) for o in operands}
         made = Expression(code, env, wide(lead)).value(node).dtype

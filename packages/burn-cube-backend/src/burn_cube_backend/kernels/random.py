@@ -13,8 +13,8 @@ import ml_dtypes
 import numpy as np
 
 from burn_cube import Kernel
-from burn_cube.runtime.interface import host_dtype
 from burn_cube_backend.code import Code, Val
+from burn_cube_backend.dtypes import host_dtype
 from burn_cube_backend.engine import Engine
 from burn_cube_backend.geometry import Ints
 from burn_cube_backend.kernels.create import wrapped

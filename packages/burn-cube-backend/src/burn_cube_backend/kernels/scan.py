@@ -30,7 +30,7 @@ def wider(engine: Engine, dtype: DType) -> DType:
     if dtype in HALVES:
         return d.float32
     return (
-        d.float64 if dtype is d.float32 and d.float64 in engine.device.properties.dtypes else dtype
+        d.float64 if dtype is d.float32 and d.float64 in engine.client.properties.dtypes else dtype
     )
 
 
