@@ -3,13 +3,17 @@
 from burn_cube_backend.kernels import (
     conv as conv,
     create as create,
+    fourier as fourier,
+    grid as grid,
     host as host,
     index as index,
     maps as maps,
     matmul as matmul,
     random as random,
     reduce as reduce,
+    resample as resample,
     scan as scan,
     sort as sort,
+    unique as unique,
     views as views,
 )
