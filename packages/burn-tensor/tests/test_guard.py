@@ -134,3 +134,25 @@ def test_first_errors_of_shapes():
         F.adaptive_avg_pool2d(bt.ones(3), 2)
     with pytest.raises(IndexRangeError):
         bt.ones(2).unbind(3)
+
+
+REFUSED = {
+    "data is None": lambda: bt.tensor(None),
+    "data has None": lambda: bt.tensor([1.0, None]),
+    "einsum of a number": lambda: bt.einsum(3),
+    "probability": lambda: bt.bernoulli(bt.zeros(2), 1.5),
+    "rows": lambda: bt.tril_indices(-1, 2),
+    "gradients are a dict": lambda: bt.ones(2).grad({}),
+    "gradients are None": lambda: bt.ones(2).grad(None),
+    "backward of a number": lambda: bt.backward(3),
+    "function is a number": lambda: bt.grad(3),
+    "argnums": lambda: bt.grad(lambda x: x.sum(), argnums=1)(bt.ones(2)),
+    "no pair": lambda: bt.grad(lambda x: x.sum(), has_aux=True)(bt.ones(2)),
+    "checkpoint of a number": lambda: bt.checkpoint(3),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_refused(name):
+    with pytest.raises((DTypeError, ArgumentError)):
+        REFUSED[name]()

@@ -149,6 +149,8 @@ def autocast(dtype: DType | None):  # type: ignore[no-untyped-def]
     Raises:
         DTypeError: another dtype.
     """
-    if dtype is not None and (not dtype.is_float or dtype.bits != 16):
+    given: object = dtype  # what an untyped caller passes may be anything
+    known = isinstance(given, DType) and given.is_float and given.bits == 16
+    if dtype is not None and not known:
         raise DTypeError("autocast", "dtype is float16 or bfloat16", got=dtype)
     return scope(autocast=dtype)

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from burn_backend import TensorBase
 from burn_dispatch import current_scope, scope
-from burn_std import ArgumentError, AutodiffError, DeviceError
-from burn_tensor.arguments import need_tensor
+from burn_std import ArgumentError, AutodiffError, DeviceError, DTypeError
+from burn_tensor.arguments import as_ints, need_tensor, tensor_list
 from burn_tensor.methods import Methods
 
 if TYPE_CHECKING:
@@ -82,7 +82,13 @@ class AutogradMethods(Methods):
             >>> x.grad((x * 3).sum().backward()).tolist()
             [3.0]
         """
-        found: Tensor | None = grads.get(self)
+        get = getattr(grads, "get", None)
+        if get is None or isinstance(grads, dict):
+            raise DTypeError(
+                "grad", "needs what backward returned", got=type(grads).__name__,
+                remedy="Write grads = loss.backward(); w.grad(grads).",
+            )  # fmt: skip
+        found: Tensor | None = get(self)
         return found
 
     def detach(self) -> Tensor:
@@ -157,21 +163,25 @@ def backward(
         >>> x.grad(grads).tolist()
         [5.0]
     """
-    ys = [outputs] if isinstance(outputs, TensorBase) else list(outputs)
+    ys = [outputs] if isinstance(outputs, TensorBase) else tensor_list("backward", outputs)
     gs: list[Any]
     if cotangents is None:
         gs = [None] * len(ys)
     else:
-        gs = [cotangents] if isinstance(cotangents, TensorBase) else list(cotangents)
+        many = isinstance(cotangents, (tuple, list))
+        gs = list(cotangents) if many else [cotangents]
     if not ys:
         raise ArgumentError("backward", "needs at least one output", got="none")
-    for y in ys:
-        need_tensor("backward", "every output", y)
     for y, g in zip(ys, gs, strict=False):  # another number of them is the tape's error
         if g is not None:
             _check_cotangent(y, g)
     tracked = next((y for y in ys if y.node is not None), ys[0])
     return tracked.b.need_autodiff("backward").backward(ys, gs, retain_graph, create_graph)
+
+
+def _need_function(op: str, f: Any) -> None:
+    if not callable(f):
+        raise DTypeError(op, "needs a function", got=type(f).__name__)
 
 
 def value_and_grad(
@@ -197,19 +207,28 @@ def value_and_grad(
         >>> value.item(), slope.tolist()
         (9.0, [6.0])
     """
-    numbers = (argnums,) if isinstance(argnums, int) else tuple(argnums)
+    _need_function("value_and_grad", f)
+    numbers = as_ints("value_and_grad", "argnums", argnums)
 
     @wraps(f)
     def function(*args: Any, **kwargs: Any) -> Any:
         inner = list(args)
         nested = False
         for n in numbers:
+            if not -len(args) <= n < len(args):
+                raise ArgumentError(
+                    "grad", "argnums names positional arguments", got=f"{n} of {len(args)}"
+                )
             x = args[n]
             need_tensor("grad", f"argument {n}", x)
             nested = nested or x.node is not None
             inner[n] = _entry(x)
         with scope(no_grad=False) if current_scope().no_grad else nullcontext():
             out = f(*inner, **kwargs)
+        if has_aux and (not isinstance(out, (tuple, list)) or len(out) != 2):
+            raise ArgumentError(
+                "grad", "with has_aux the function returns a pair", got=type(out).__name__
+            )
         value, aux = out if has_aux else (out, None)
         need_tensor("grad", "the value", value)
         wanted = [inner[n] for n in numbers]
@@ -284,6 +303,7 @@ def checkpoint(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         >>> round(x.grad(y.sum().backward()).item(), 2)
         218.39
     """
+    _need_function("checkpoint", fn)
     if not args and not kwargs:
         return wraps(fn)(lambda *a, **k: checkpoint(fn, *a, **k) if a or k else fn())
     decorator = next(

@@ -112,6 +112,12 @@ def _natural(array: np.ndarray[Any, Any], context: Any) -> DType:
     return out
 
 
+def _has_none(data: Any) -> bool:
+    if isinstance(data, (list, tuple)):
+        return any(_has_none(e) for e in data)
+    return data is None
+
+
 def _all_ints(data: Any) -> bool:
     if isinstance(data, (list, tuple)):
         return all(_all_ints(e) for e in data)
@@ -126,7 +132,10 @@ def _widest(data: Any) -> Any:
 
 def _as_numbers(op: str, data: Any, dtype: DType | None) -> np.ndarray[Any, Any]:
     try:
-        return np.array(data, _NUMPY[dtype] if dtype is not None else np.float64)
+        made = np.array(data, _NUMPY[dtype] if dtype is not None else np.float64)
+        if data is None or (made.dtype.kind == "f" and _has_none(data)):  # numpy reads None as NaN
+            raise TypeError("None")
+        return made
     except (TypeError, ValueError, OverflowError) as error:
         raise DTypeError(op, "data must be numbers, in nested lists or arrays", got=error) from None
 
@@ -551,6 +560,9 @@ def _triangle(
     name: str, row: int, col: int, offset: int, dtype: DType | None, device: Device | str | None
 ) -> Any:
     b = context_of(device)
+    row, col = as_int(f"{name}_indices", "row", row), as_int(f"{name}_indices", "col", col)
+    if row < 0 or col < 0:
+        raise ArgumentError(f"{name}_indices", "row and col are not negative", got=f"{row}, {col}")
     pick: Callable[..., Any] = np.tril_indices if name == "tril" else np.triu_indices
     made = np.stack(pick(row, offset, col))
     return b.tensor_from_numpy(made.astype(_NUMPY[dtype or dt.int64]), False)

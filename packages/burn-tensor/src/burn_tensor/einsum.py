@@ -79,6 +79,11 @@ def einsum(equation: Any, *operands: Any) -> Tensor:
 def _from_sublists(arguments: Sequence[Any]) -> tuple[str, tuple[Any, ...]]:
     """Return the equation and operands of the form `einsum(x, [0, 1], y, [1, 2], [0, 2])`."""
     pairs, rest = len(arguments) // 2, arguments[len(arguments) // 2 * 2 :]
+    if not pairs or (rest and not isinstance(rest[0], (list, tuple))):
+        raise ArgumentError(
+            "einsum", "needs an equation, or tensors each followed by a list of labels",
+            got=", ".join([type(a).__name__ for a in arguments]),
+        )  # fmt: skip
     texts, operands = [], []
     for k in range(pairs):
         x, labels = arguments[2 * k], arguments[2 * k + 1]

@@ -214,6 +214,8 @@ def bernoulli(input: Tensor, p: float | None = None) -> Tensor:
     """
     need_tensor("bernoulli", "input", input)
     b = input.b
+    if p is not None and not 0 <= p <= 1:
+        raise ArgumentError("bernoulli", "p is a probability", got=p)
     chance = input if p is None else b.full(input.dtype, input.shape, float(p))
     return b.bernoulli(chance, b.next_key())
 
