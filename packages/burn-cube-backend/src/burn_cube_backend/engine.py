@@ -29,11 +29,13 @@ class Engine:
     Attributes:
         client: the device of burn-cube.
         validate: indices outside their dim are noted and raised at the next sync.
+        providers: libraries of the device by what they compute, found at first use.
     """
 
     def __init__(self, client: Client) -> None:
         self.client = client
         self.validate = os.environ.get("BURN_CUBE_VALIDATE", "1") != "0"
+        self.providers: dict[str, Any] = {}
         self._loaded: dict[Any, Program] = {}
         self._sites: dict[tuple[str, int, int, bool], int] = {}
         self._record: DeviceArray | None = None
@@ -122,9 +124,10 @@ class Engine:
         return found
 
     def index_dtype(self, *tensors: CubeTensor, count: int = 0) -> DType:
-        """Return the dtype in which every place of these tensors can be computed."""
-        wide = count > _FAR or any(x.buf is not None and x.buf.length > _FAR for x in tensors)
-        return d.int64 if wide else d.int32
+        """Return the dtype that the device likes best and that holds every place of tensors."""
+        if count > _FAR or any(x.buf is not None and x.buf.length > _FAR for x in tensors):
+            return d.int64
+        return self.client.properties.index
 
     # --- faults ----------------------------------------------------------------------------
 
