@@ -83,13 +83,17 @@ class QueuedRuntime(Runtime):
 
     # --- order -----------------------------------------------------------------------------
 
+    def is_owner(self) -> bool:
+        """Return whether this process opened the device."""
+        return self._process == os.getpid()
+
     def alive(self) -> None:
         """Check that this process may use the device.
 
         Raises:
             DeviceError: it was forked from the one that opened it.
         """
-        if self._process != os.getpid():
+        if not self.is_owner():
             raise DeviceError(
                 self.name, "a device belongs to the process that opened it", got="a forked one",
                 remedy="Start workers with the spawn method, or open devices in the workers only",
