@@ -8,15 +8,15 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from burn_std import PluginGroup
-from burn_std.dtypes import DType, bfloat16, parse_dtype
 
 from burn_cube.errors import LaunchError
 from burn_cube.ir import Kernel
-from burn_cube.runtime.base import API_VERSION, Program, Properties, Runtime
-from burn_cube.runtime.memory import MemoryReport, Pool, Storage
+from burn_cube.runtime.base import API_VERSION, Event, Program, Properties, Runtime
+from burn_cube.runtime.pool import MemoryReport, Pool, Storage
 from burn_cube.runtime.profiling import profiles
 from burn_cube.types import Memory, scalar_of
+from burn_std import PluginGroup
+from burn_std.dtypes import DType, bfloat16, parse_dtype
 
 if TYPE_CHECKING:
     from burn_cube.kernel import CubeFunction
@@ -97,6 +97,36 @@ def contiguous(shape: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(reversed(strides))
 
 
+class Reading:
+    """An array on its way to the host."""
+
+    __slots__ = ("_array", "_event", "_raw")
+
+    def __init__(self, array: DeviceArray) -> None:
+        self._array = array
+        self._raw = np.empty(max(array.length, 1), _native(array.dtype))
+        self._event: Event | None = None
+        if array.length:
+            out = self._raw.view(np.uint8).data[: array.length * array.dtype.itemsize]
+            runtime = array.client.runtime
+            self._event = runtime.read_async(array.storage.handle, array.offset, out)
+
+    def done(self) -> bool:
+        """Return whether the bytes are here."""
+        return self._event is None or self._event.done()
+
+    def result(self) -> Any:
+        """Wait for the bytes and return the numpy array."""
+        array = self._array
+        if self._event is not None:
+            self._event.wait()
+        if 0 in array.shape:
+            return np.empty(array.shape, self._raw.dtype)
+        steps = tuple(s * array.dtype.itemsize for s in array.strides)
+        view = np.lib.stride_tricks.as_strided(self._raw, array.shape, steps)
+        return view if array.strides == contiguous(array.shape) else view.copy()
+
+
 class Client:
     """One device.
 
@@ -126,11 +156,11 @@ class Client:
 
     # --- arrays ----------------------------------------------------------------------------
 
-    def empty(self, shape: int | Sequence[int], dtype: DType) -> DeviceArray:
-        """Return an array whose contents are not defined."""
+    def empty(self, shape: int | Sequence[int], dtype: DType, label: str = "") -> DeviceArray:
+        """Return an array whose contents are not defined; reports name its label."""
         extents = (shape,) if isinstance(shape, int) else tuple(shape)
         size = math.prod(extents) * dtype.itemsize
-        return DeviceArray(self, self.pool.alloc(size), extents, dtype)
+        return DeviceArray(self, self.pool.alloc(size, label), extents, dtype)
 
     def from_numpy(self, array: Any) -> DeviceArray:
         """Return a copy of a numpy array on the device."""
@@ -151,16 +181,11 @@ class Client:
 
     def to_numpy(self, array: DeviceArray) -> Any:
         """Return a copy on the host; bfloat16 comes as ml_dtypes has it, or as uint16 bits."""
-        native = _native(array.dtype)
-        raw = np.empty(max(array.length, 1), native)
-        if array.length:
-            out = raw.view(np.uint8).data
-            self.runtime.read(array.storage.handle, array.offset, out)
-        if 0 in array.shape:
-            return np.empty(array.shape, native)
-        steps = tuple(s * native.itemsize for s in array.strides)
-        view = np.lib.stride_tricks.as_strided(raw, array.shape, steps)
-        return view if array.strides == contiguous(array.shape) else view.copy()
+        return Reading(array).result()
+
+    def read_async(self, arrays: Sequence[DeviceArray]) -> list[Reading]:
+        """Start reading arrays back, all behind what was launched; `result()` waits for one."""
+        return [Reading(array) for array in arrays]
 
     def copy(self, target: DeviceArray, source: DeviceArray) -> None:
         """Copy one contiguous array over another of the same dtype and size."""
@@ -259,10 +284,10 @@ class Client:
         start = self.runtime.event()
         program.launch(cubes, args)
         end = self.runtime.event()
-        end.wait()
-        seconds = end.seconds_since(start)
+        arrays = [arg for arg in args if isinstance(arg, DeviceArray)]
+        nbytes = sum(array.length * array.dtype.itemsize for array in arrays)
         for profile in list(profiles()):
-            profile.add(self.name, program.kernel.name, seconds)
+            profile.note(self.name, program.kernel.name, nbytes, start, end)
 
     # --- completion and memory -------------------------------------------------------------
 

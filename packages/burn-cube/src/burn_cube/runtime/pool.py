@@ -37,7 +37,6 @@ class MemoryReport(NamedTuple):
         reuses: requests that found a free block.
         allocations: requests in all.
         reserved: what the device gave.
-        holders: who holds most: (label, size asked for, how many), largest first.
     """
 
     in_use: int
@@ -47,17 +46,13 @@ class MemoryReport(NamedTuple):
     reuses: int
     allocations: int
     reserved: int = 0
-    holders: tuple[tuple[str, int, int], ...] = ()
 
     def __str__(self) -> str:
         share = self.reuses / self.allocations if self.allocations else 0.0
-        lines = [
+        return (
             f"in use {words(self.in_use)}, cached {words(self.cached)}, peak {words(self.peak)}, "
             f"reserved {words(self.reserved)}, {self.blocks} blocks, {share:.0%} reused"
-        ]
-        for label, size, count in self.holders:
-            lines.append(f"  {words(size * count):>10}  {count:6} x {words(size):<10}  {label}")
-        return "\n".join(lines)
+        )
 
 
 def words(size: int) -> str:
@@ -235,13 +230,16 @@ class Pool:
 
     def _new(self, size: int, asked: int, label: str) -> Block:
         runtime = self.runtime
-        count = max(1, min(self.page // size, 64)) if size <= PARTED else 1
+        # Whether the device can name a part of memory is seen before a page is asked for.
+        parted = size <= PARTED and type(runtime).part is not Runtime.part
+        parted = parted and size % runtime.properties.alignment == 0
+        count = max(1, min(self.page // size, 64)) if parted else 1
         if count > 1:
-            made = self._reserve(size * count, asked, label)
-            parts = self._cut(made, size, count)
-            if parts:
-                return parts
-            self._drop(made, size * count)
+            whole = self._reserve(size * count, asked, label)
+            first = self._cut(whole, size, count)
+            if first is not None:
+                return first
+            self._drop(whole, size * count)
         handle = self._reserve(size, asked, label)
         self._blocks += 1
         return Block(handle, size, runtime.address(handle), None)
@@ -250,9 +248,6 @@ class Pool:
         """Return a block of a new page and keep its other ones; None where nothing is cut."""
         runtime = self.runtime
         page = Page(handle, size * count)
-        # Some devices ask for more than our grain.
-        if size % runtime.properties.alignment:
-            return None
         for number in range(count):
             part = runtime.part(handle, number * size, size)
             if part is None:
@@ -287,7 +282,7 @@ class Pool:
         purpose = f" for {label}" if label else ""
         raise OutOfMemoryError(
             self.runtime.name, f"the device has {words(asked)} left{purpose}",
-            got=f"{words(total)} in all, {self.report()}",
+            got=f"{words(total)} in all, {self.table()}",
             remedy="Let go of arrays, use smaller batches, or raise the limit of the pool",
         ) from cause  # fmt: skip
 
@@ -347,17 +342,32 @@ class Pool:
             with self._lock:
                 self._persistent -= 1
 
-    def report(self, top: int = 8) -> MemoryReport:
-        """Return what the pool holds, and who holds most."""
+    def report(self) -> MemoryReport:
+        """Return what the pool holds."""
         with self._lock:
             self._drain()
+            cached = sum(size * len(blocks) for size, blocks in self._free.items())
+            return MemoryReport(
+                self._in_use, cached, self._peak, self._blocks, self._reuses, self._clock,
+                self._reserved,
+            )  # fmt: skip
+
+    def table(self, top: int = 8) -> str:
+        """Return what the pool holds and who holds most, as text.
+
+        Args:
+            top: lines of holders at most; each is a label and a size.
+        """
+        with self._lock:
+            lines = [str(self.report())]
             groups: dict[tuple[str, int], int] = {}
             for block in self._held:
                 key = (block.label or "unnamed", block.asked)
                 groups[key] = groups.get(key, 0) + 1
-            order = sorted(groups.items(), key=lambda item: -item[0][1] * item[1])
-            cached = sum(size * len(blocks) for size, blocks in self._free.items())
-            return MemoryReport(
-                self._in_use, cached, self._peak, self._blocks, self._reuses, self._clock,
-                self._reserved, tuple((*key, count) for key, count in order[:top]),
-            )  # fmt: skip
+        order = sorted(groups.items(), key=lambda item: -item[0][1] * item[1])
+        for (label, size), count in order[:top]:
+            lines.append(f"  {words(size * count):>10}  {count:6} x {words(size):<10}  {label}")
+        if len(order) > top:
+            rest = sum(size * count for (_, size), count in order[top:])
+            lines.append(f"  {words(rest):>10}  in {len(order) - top} more sizes")
+        return "\n".join(lines)
