@@ -34,6 +34,7 @@ def test_backends(capsys: pytest.CaptureFixture[str]) -> None:
         ("relu", ["entry", "decomposition", "method", "functional", "backward"]),
         ("conv2d", ["functional"]),
         ("cat", ["entry", "function", "backward"]),
+        ("conv", ["functional.conv1d", "functional.conv3d", "kernel (flex)"]),
     ],
 )
 def test_where_names_files_and_lines(
@@ -44,6 +45,24 @@ def test_where_names_files_and_lines(
     found = dict(re.split(r"  +", line, maxsplit=1) for line in lines)
     for label in labels:
         assert re.search(r"\.py:\d+$", found[label]), label
+
+
+@pytest.mark.parametrize(
+    ("name", "file"),
+    [("conv", "kernels/conv.py"), ("silu", "kernels/activation.py"), ("sum", "kernels/reduce.py")],
+)
+def test_where_looks_through_what_makes_kernels(
+    name: str, file: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    main(["where", name])
+    assert re.search(rf"kernel \(flex\).*{file}:\d+", capsys.readouterr().out)
+
+
+def test_where_takes_modes_for_no_names(capsys: pytest.CaptureFixture[str]) -> None:
+    main(["where", "add"])
+    samples = capsys.readouterr().out.splitlines()[-1]
+    assert samples.startswith("samples")
+    assert "index.py" not in samples
 
 
 def test_where_of_an_unknown_name_is_an_error(capsys: pytest.CaptureFixture[str]) -> None:

@@ -12,7 +12,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 from functools import update_wrapper
-from inspect import CO_VARARGS, CO_VARKEYWORDS, signature, unwrap
 from operator import index
 from types import CodeType, FunctionType
 from typing import Any, TypeVar, cast
@@ -184,6 +183,7 @@ def explained(
 
 # ---- the wrapper -------------------------------------------------------------------------------
 
+_STARS = 0x04 | 0x08  # flags of code with *args or **kwargs
 _TEMPLATES: dict[tuple[int, int], CodeType] = {}
 
 
@@ -251,6 +251,8 @@ def _loose(body: FunctionType) -> Callable[..., Any]:
 def _bound(
     cause: Exception, body: FunctionType, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> Exception:
+    from inspect import signature  # not at import: it takes longer than the rest of this module
+
     try:
         given = signature(body).bind(*args, **kwargs).arguments
     except TypeError:  # not called as written: Python's own words
@@ -269,9 +271,9 @@ def guarded(function: F, *, module: str | None = None, first: str | None = None)
         module: where the result is public, if not where the body stands.
         first: another name for the first parameter.
     """
-    body = cast("FunctionType", unwrap(function))
+    body = cast("FunctionType", getattr(function, "__wrapped__", function))
     code = body.__code__
-    if code.co_flags & (CO_VARARGS | CO_VARKEYWORDS):
+    if code.co_flags & _STARS:
         made: Any = _loose(body)
     else:
         names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]

@@ -137,6 +137,7 @@ class Tensor(
 
     def _rebind(self, new: TensorBase) -> None:
         """Stand for another value from now on; a leaf (inside no_grad) stays a leaf."""
+        new.b.resource.backend.rebinding(self, new.v)
         if self.node is None or not self.is_require_grad():
             self.b = new.b
             self.node = new.node

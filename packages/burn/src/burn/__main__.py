@@ -101,21 +101,25 @@ def show(name: str) -> int:
     methods = list(_methods(name))
     if entry is None and not methods:
         known = [e.name for e in CATALOG] + burn_tensor.__all__
-        near = get_close_matches(name, known, 3)
+        near = list(dict.fromkeys(get_close_matches(name, known, 6)))[:3]
         print(f"where: no operation of that name; got {name!r}. Near: {', '.join(near) or 'none'}")
         return 1
     rows: list[tuple[str, str]] = []
     if entry is not None:
-        rows.append(("entry", _declared("burn_ir", "catalog", r"op|for|_name", name)))
+        declared = _declared("burn_ir", "catalog", r"op|for|_name", name)
+        rows.append(("entry", declared))
         rows.append(("shape rule", _place(entry.infer)))
         if entry.decompose is not None:
             rows.append(("decomposition", _place(entry.decompose)))
     rows += methods
+    if entry is not None and not methods:
+        rows += _callers(name)
     if entry is not None:
         rows += _kernels(entry)
         rule = DECORATORS.load("autodiff").rule_of(name)
         rows.append(("backward", "none" if rule is None else _place(rule)))
-        rows.append(("samples", _declared("burn_testing", "samples", r"sample", name)))
+        family = Path(declared.rpartition(":")[0]).stem
+        rows.append(("samples", _declared("burn_testing", "samples", r"sample", name, family)))
     width = max(len(label) for label, _ in rows)
     for label, place in rows:
         print(f"{label.ljust(width)}  {place}")
@@ -135,6 +139,19 @@ def _methods(name: str) -> Iterator[tuple[str, str]]:
             yield f"{space}", _place(function)
 
 
+def _callers(name: str) -> Iterator[tuple[str, str]]:
+    """Yield the public functions that call an operation which none of them is named after."""
+    if find_spec("burn_testing") is None:
+        return
+    from burn_testing.audit.places import table
+
+    for public in table().get(name, ()):
+        fn: Any = burn_tensor
+        for part in public.removeprefix("burn.").split("."):
+            fn = getattr(fn, part, None)
+        yield public, public if fn is None else _place(fn)
+
+
 def _kernels(entry: Entry) -> Iterator[tuple[str, str]]:
     for name in BACKENDS.names():
         label = f"kernel ({name})"
@@ -151,7 +168,7 @@ def _kernels(entry: Entry) -> Iterator[tuple[str, str]]:
 
 
 def _place(fn: Any) -> str:
-    """Return file and line of a function, seen through the decorators that keep it."""
+    """Return file and line of a function, seen through the decorators that hold it."""
     fn = _inner(fn)
     code = getattr(fn, "__code__", None)
     if code is None:
@@ -166,7 +183,8 @@ def _inner(fn: Any) -> Callable[..., Any]:
             fn = held[0] if held else fn.func
             continue
         wrapped = getattr(fn, "__wrapped__", None)
-        if wrapped is None and getattr(fn, "__name__", "") == "<lambda>":
+        if wrapped is None and "<locals>" in getattr(fn, "__qualname__", ""):
+            # Made by a decorator: what was written down is the function it holds, if any.
             cells = [c.cell_contents for c in fn.__closure__ or ()]
             wrapped = next((c for c in cells if isinstance(c, FunctionType)), None)
         if wrapped is None:
@@ -182,24 +200,35 @@ def _short(path: Path) -> str:
         return str(path)
 
 
-def _declared(package: str, folder: str, words: str, name: str) -> str:
+def _declared(package: str, folder: str, words: str, name: str, family: str = "") -> str:
     """Return where a package's folder declares something under the name, read from its text.
 
-    A name that a loop declares is found where it is listed.
+    A name that a loop declares is found where it is listed, in the module of its family if one
+    is given: elsewhere the same word may be a mode.
     """
     spec = find_spec(package)
     if spec is None or spec.origin is None:
         return f"{package} is not installed"
     quoted = re.compile(rf"[\"' ]{re.escape(name)}[\"' ]")
+    other = re.compile(rf"\b(?:{words})\w*\(\s*[\"']")  # declares something else
     direct = re.compile(rf"\b(?:{words})\w*\(\s*[\"']{re.escape(name)}[\"']")
     listed = None
-    for path in sorted((Path(spec.origin).parent / folder).glob("*.py")):
+    paths = sorted((Path(spec.origin).parent / folder).glob("*.py"))
+    stems = {path.stem for path in paths}
+    families = {family} if family in stems else stems
+    for path in paths:
         if folder == "catalog" and path.stem.startswith("decompose"):
             continue
         for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
             if direct.search(line):
                 return f"{_short(path)}:{number}"
-            if listed is None and quoted.search(line) and ('"' in line or "'" in line):
+            if (
+                listed is None
+                and path.stem in families
+                and '"' in line
+                and quoted.search(line)
+                and not other.search(line)
+            ):
                 listed = f"{_short(path)}:{number}"
     if listed is None and folder == "samples":
         return f"made for every operation of its kind in the modules of {package}.samples"
