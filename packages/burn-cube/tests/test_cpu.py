@@ -157,7 +157,8 @@ def test_the_pool_gives_the_same_block_again(device):
     report = device.memory_report()
     assert report.reuses >= 1 and report.cached > 0
     device.memory_cleanup()
-    assert device.memory_report().cached == 0
+    # Pages that hold a part in use stay.
+    assert device.memory_report().reserved < report.reserved
 
 
 def test_out_of_memory_says_what_is_held(device):

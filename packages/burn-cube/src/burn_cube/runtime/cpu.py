@@ -20,12 +20,12 @@ from typing import Any
 import numpy as np
 from burn_std.dtypes import PLAIN
 
-from burn_cube.emit.layout import fault_codes
 from burn_cube.errors import KernelFaultError
 from burn_cube.ir import Kernel, Op, walk
 from burn_cube.operations import MATH
 from burn_cube.runtime.base import API_VERSION, Program, Properties, Runtime
 from burn_cube.runtime.cache import digest_of, emitter_version, kernel_cache
+from burn_cube.runtime.faults import fault_of
 from burn_cube.runtime.words import Packer
 
 HUGE = 2 << 20
@@ -65,6 +65,10 @@ class HostEvent:
 
     def __init__(self) -> None:
         self.at = time.perf_counter()
+
+    def done(self) -> bool:
+        """Return True: it is reached."""
+        return True
 
     def done(self) -> bool:
         """Return True: it is reached."""
@@ -198,6 +202,10 @@ class CpuRuntime(Runtime):
         """Give memory back to the system."""
         del self._blocks[handle]
 
+    def part(self, handle: Any, offset: int, size: int) -> int:
+        """Return the address of a part of memory."""
+        return int(handle) + offset
+
     def address(self, handle: Any) -> int:
         """Return the address: the handle is one."""
         return int(handle)
@@ -242,7 +250,8 @@ class CpuRuntime(Runtime):
         """Keep what a kernel did wrong for the next `sync`."""
         code, index, length = self.fault[0], self.fault[1], self.fault[2]
         self.fault[0] = 0
-        self._faulted.append(fault_of(kernel, code, index, length))
+        record = np.array([code, index, length], np.int64).view(np.int32)[[0, 2, 3, 4, 5]]
+        self._faulted.append(fault_of(kernel, record, planes=True, math=True))
 
     def sync(self) -> None:
         """Raise the first fault since the last `sync`."""
@@ -254,25 +263,6 @@ class CpuRuntime(Runtime):
     def flush() -> None:
         """Bring out what kernels printed."""
         ctypes.CDLL(None).fflush(None)
-
-
-def fault_of(kernel: Kernel, code: int, index: int, length: int) -> KernelFaultError:
-    """Return the error that a fault record stands for."""
-    from burn_cube.lowering import lower
-
-    # Codes count operations of the lowered kernel; its operations know their place.
-    codes = fault_codes(lower(kernel, planes=True, math=True))
-    op = next((op for op, number in codes.items() if number == code), None)
-    name = f"kernel {kernel.name}"
-    if op is None:
-        return KernelFaultError(name, "a fault was recorded", got=f"code {code}")
-    if op.name == "assert":
-        return KernelFaultError(name, f"assert: {op.attrs['message']}", where=op.where)
-    memory = op.args[0].attrs.get("name", f"{op.args[0].type.space} memory")
-    return KernelFaultError(
-        name, f"{op.name}: the index is inside of {memory}, which has {length} elements",
-        got=index, remedy="Guard it: if i < len(x).", where=op.where,
-    )  # fmt: skip
 
 
 def cost_of(kernel: Kernel) -> int:
