@@ -34,7 +34,7 @@ class Pair(burn.Module):
 
 
 def _plans(device: burn.Device) -> list:
-    return list(device.resource.backend.recorder.plans.values())
+    return list(device.resource.backend.recorder.plans())
 
 
 def _batches(device: burn.Device, count: int):

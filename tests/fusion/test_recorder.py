@@ -72,7 +72,7 @@ def test_dead_values_are_not_returned(device):
     x = burn.from_numpy(np.ones(4, np.float32)).to_device(device)
     kept = (((x + 1) * 2) - 3).exp()
     kept.numpy()
-    plan = next(iter(recorder(device).plans.values()))
+    plan = next(iter(recorder(device).plans()))
     assert len(plan.live) == 1
 
 
@@ -103,7 +103,7 @@ def test_dead_externals_are_donated(device):
     for _ in range(4):
         x = x + 1
         device.flush()
-    assert any(p.donate for p in recorder(device).plans.values())
+    assert any(p.donate for p in recorder(device).plans())
     assert x.tolist() == [4, 4, 4, 4]
 
 

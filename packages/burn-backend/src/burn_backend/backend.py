@@ -139,7 +139,7 @@ class Backend:
         """Return whether tensors of the dtype can be made and computed with."""
         return dtype in self.native
 
-    def rebinding(self, obj: Any) -> None:
+    def rebinding(self, obj: Any, payload: Any) -> None:
         """Hear that a tensor object is about to get another payload (lazy backends note it)."""
 
     def owned(self, holder: Any) -> bool:

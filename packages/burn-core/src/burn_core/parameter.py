@@ -176,10 +176,10 @@ class Parameter(Tensor):
     def _bind(self, payload: Any) -> None:
         """Take a payload, and let the twin show it."""
         note = self.b.resource.backend.rebinding
-        note(self)
+        note(self, payload)
         self.v = payload
         if self._twin is not None:
-            note(self._twin)
+            note(self._twin, payload)
             self._twin.v = payload
 
     def _rebind(self, new: Any) -> None:
@@ -363,7 +363,7 @@ class Buffer(Tensor):
         self._bind(_on_resource(value, self.b))
 
     def _bind(self, payload: Any) -> None:
-        self.b.resource.backend.rebinding(self)
+        self.b.resource.backend.rebinding(self, payload)
         self.v = payload
 
     def _rebind(self, new: Any) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 from burn_backend import Backend, Fragments, Memo, infer_key, specs_of
 from burn_fusion.recorder import CAP, SOFT, Recorder
-from burn_fusion.segment import Segment, Value
+from burn_fusion.segment import Poison, Rebinding, Segment, Value
 from burn_ir import CATALOG, Entry, Spec
 from burn_std import PLAIN, DType
 
@@ -100,9 +100,18 @@ class FusionBackend(Backend):
         out = self.inner.execute(entry, payloads, attrs)
         return [self._value(o) for o in out] if entry.multi else self._value(out)
 
-    def rebinding(self, obj: Any) -> None:
-        """Note that an object is about to get a recorded value; undone if that one fails."""
-        self.recorder.tls.h.seg.rebinds.append((obj, obj.v))
+    def rebinding(self, obj: Any, payload: Value) -> None:
+        """Note that an object is about to get a value; undone if that one's segment fails.
+
+        The note stands in the segment that makes the value, which need not be the open one.
+        """
+        if payload.__class__ is not Value:  # a lazy parameter holds none yet
+            return
+        seg = payload.seg
+        if seg is not None:
+            seg.rebinds.append(Rebinding(obj, seg))
+        elif payload.buf.__class__ is Poison:
+            raise payload.buf.error
 
     def report(self) -> dict[str, int]:
         """Return counts: plans made, flushes, operations waiting in this thread."""

@@ -6,8 +6,11 @@ write its result over an operand that dies there.
 
 from __future__ import annotations
 
+import itertools
 import linecache
+from bisect import bisect_right
 from collections.abc import Callable
+from types import FunctionType
 from typing import Any
 
 from burn_backend import Backend
@@ -89,12 +92,12 @@ class Plan:
         live: slots that are returned.
         donate: external slots whose memory may be overwritten.
         run: `(external payloads, run-time tuples by slot) -> payloads of live`.
-        source: its generated text.
-        steps: what the interpreter walks.
+        source: its generated text, in `linecache` under `filename`.
+        steps: what the interpreter walks; `lines` the first line of each in the text.
         runs: how often it ran.
     """
 
-    __slots__ = ("donate", "live", "run", "runs", "source", "steps")
+    __slots__ = ("donate", "filename", "lines", "live", "run", "runs", "source", "steps")
 
     def __init__(
         self,
@@ -108,14 +111,24 @@ class Plan:
         self.donate = donate
         self.steps = decode([v.op for v in vals])
         bind_kernels(self.steps, inner, lambda s: (vals[s] if s >= 0 else ext[-1 - s]).dtype)
+        self.lines: list[int] = []
         self.source, constants = _source(self, vals, ext, inner)
         self.runs = 0
-        filename = f"<burn plan of {len(self.steps)} operations at {id(self):x}>"
-        linecache.cache[filename] = (len(self.source), None, self.source.splitlines(True), filename)
-        exec(compile(self.source, filename, "exec"), constants)
-        self.run: Callable[[list[Any], dict[int, tuple[Any, ...]]], tuple[Any, ...]] = constants[
-            "plan"
-        ]
+        self.filename = name = f"<burn plan of {len(self.steps)} operations #{next(_serial)}>"
+        linecache.cache[name] = (len(self.source), None, self.source.splitlines(True), name)
+        exec(compile(self.source, name, "exec"), constants)
+        self.run: FunctionType = constants["plan"]
+
+    def step_at(self, line: int) -> int:
+        """Return which step a line of the text belongs to."""
+        return max(bisect_right(self.lines, line) - 1, 0)
+
+    def forget(self) -> None:
+        """Take the text out of `linecache`, when the plan leaves its cache."""
+        linecache.cache.pop(self.filename, None)
+
+
+_serial = itertools.count()
 
 
 def _name(slot: int | None) -> str:
@@ -187,6 +200,7 @@ def _source(
         lines.append(f"    {', '.join(f'e{k}' for k in range(len(ext)))}, = E")
     for k, step in enumerate(plan.steps):
         constants[f"k{k}"] = step.kernel
+        plan.lines.append(len(lines) + 1)
         args = [
             f"[{', '.join(map(_name, i))}]" if isinstance(i, tuple) else _name(i)
             for i in step.inputs

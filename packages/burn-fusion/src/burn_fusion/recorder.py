@@ -1,7 +1,8 @@
-"""The recorder of one resource: cutting, sealing, flushing, failing.
+"""The recorder of one resource: cutting, sealing, flushing, and what follows a failure.
 
-Flushing happens at reads, at content-defined points before large operations, and at a hard cap;
-never because of memory pressure, so the same program is always cut at the same places.
+Flushing happens at reads, at content-defined points before large operations, at a hard cap, and
+when the segment alone keeps many bytes of externals; never because of memory pressure, so the same
+program is always cut at the same places.
 """
 
 from __future__ import annotations
@@ -9,13 +10,17 @@ from __future__ import annotations
 import signal
 import threading
 import weakref
+from contextlib import suppress
 from itertools import islice
+from math import prod
 from sys import getrefcount
 from typing import Any
 
 from burn_backend import Backend, Memo
-from burn_fusion.plan import Plan, bind_kernels, can_fail, decode
+from burn_fusion.plan import Plan, can_fail
+from burn_fusion.recovery import recover
 from burn_fusion.segment import (
+    PINNED,
     Externals,
     Holder,
     Local,
@@ -26,11 +31,13 @@ from burn_fusion.segment import (
     live_slots,
 )
 from burn_ir import CATALOG
-from burn_std import BurnError, ExecutionError
+from burn_std import BurnError, DeviceLostError, ExecutionError
 
 # A whole training step of a small model stays one segment: its optimizer ends it.
 SOFT = 256
 CAP = 1024
+# Operations over all remembered plans; a key costs about as much as its program.
+REMEMBERED = 2**18
 
 
 class Recorder:
@@ -40,19 +47,22 @@ class Recorder:
         inner: the backend that executes.
         tls: per thread, `tls.h.seg` is the open segment.
         classes: shape to axis classes, remembered.
+        programs: plans by program, then by what is live and what may be overwritten.
         plans_made, flushes: counts for reports and tests.
+        lost: the fault of the device, after which nothing on it has a value.
     """
 
     def __init__(self, inner: Backend) -> None:
         self.inner = inner
         self.lock = threading.RLock()
         self.holders: weakref.WeakSet[Holder] = weakref.WeakSet()
-        self.tls = Local(self._register, self.buffer)
+        self.tls = Local(self._register, self._take)
         self.classes = Memo(axis_classes)
-        self.plans: dict[Any, Plan] = {}
-        self.by_program: dict[Any, list[Plan]] = {}
+        self.programs: dict[Any, dict[Any, Plan]] = {}
+        self.remembered = 0
         self.plans_made = 0
         self.flushes = 0
+        self.lost: DeviceLostError | None = None
 
     def _register(self, holder: Holder) -> None:
         with self.lock:
@@ -71,8 +81,26 @@ class Recorder:
         """
         return hash(tuple([v.op[0] for v in vals[-16:]])) & 3 == 0
 
+    def _take(self, externals: Externals, value: Value) -> None:
+        """Make an external ready, and cut when the segment alone keeps too many bytes alive.
+
+        The operation that asked sees another segment then, and records itself again there.
+        """
+        self.buffer(value)
+        externals.bits += _bits(value)
+        if externals.bits > externals.limit:
+            # references: the segment's list and slots, the loop, the argument of getrefcount
+            held = sum(_bits(v) for v in externals.ext if getrefcount(v) == 4)
+            h = self.tls.h
+            if held > PINNED and h.seg.slots is externals:
+                self.flush(h.seg)
+            else:
+                externals.limit = externals.bits + PINNED // 2
+
     def buffer(self, value: Value) -> Any:
         """Return the payload of a value, running its segment if need be."""
+        if self.lost is not None:
+            raise self.lost.with_traceback(None)
         seg = value.seg
         if seg is not None:
             self.flush(seg)
@@ -91,7 +119,9 @@ class Recorder:
 
     def flush_all(self) -> None:
         """Flush the segments of all threads."""
-        for holder in list(self.holders):
+        with self.lock:
+            holders = list(self.holders)
+        for holder in holders:
             self.flush(holder.seg)
 
     def seal(self, seg: Segment) -> None:
@@ -99,7 +129,7 @@ class Recorder:
         with self.lock:
             for holder in self.holders:
                 if holder.seg is seg:
-                    holder.seg = Segment(self.buffer)
+                    holder.seg = Segment(self._take)
 
     def flush(self, seg: Segment) -> None:
         """Seal and run a segment; safe from any thread."""
@@ -107,7 +137,7 @@ class Recorder:
         if h.seg is seg:
             if not seg.vals:
                 return
-            h.seg = Segment(self.buffer)
+            h.seg = Segment(self._take)
         else:
             self.seal(seg)
         with seg.lock:
@@ -116,37 +146,40 @@ class Recorder:
             try:
                 self._run(seg)
             except KeyboardInterrupt:
-                # A sealed segment is finished first; `_run` goes on where it was.
-                with _Shield():
+                # A sealed segment is finished first; `_run` goes on where it was. What failed
+                # there is told to whoever reads it.
+                with _Shield(), suppress(BurnError):
                     self._run(seg)
                 raise
 
     def _run(self, seg: Segment) -> None:
+        if seg.done:
+            return
         if seg.outcome is None:
-            try:
-                self._execute(seg)
-            except Exception as cause:  # noqa: BLE001 - made typed and raised there
-                try:
-                    self._failed(seg, cause)
-                finally:
-                    self._close(seg)
-        assert seg.outcome is not None  # noqa: S101 - a failure was raised above
+            self._execute(seg)
+        assert seg.outcome is not None  # noqa: S101 - set by `_execute`
         vals = seg.vals
         for slot, buf in zip(*seg.outcome, strict=True):
             v = vals[slot]
             v.buf = buf
             v.seg = None
+        error = seg.error
+        if error is not None:
+            for note in reversed(seg.rebinds):
+                note.undo(vals)
         self._close(seg)
+        if error is not None:
+            raise error
 
     def _close(self, seg: Segment) -> None:
         seg.done = True
         self.flushes += 1
         seg.vals = []
         seg.ext = []
-        seg.slots = Externals(self.buffer, seg.ext)
+        seg.slots = Externals(self._take, seg.ext)
         seg.rt = {}
         seg.rebinds = []
-        seg.outcome = None
+        seg.outcome = seg.error = None
 
     def _execute(self, seg: Segment) -> None:
         """Run the segment's plan and note what it returned."""
@@ -159,18 +192,28 @@ class Recorder:
         live = live_slots(vals, count)
         donate = self._donated(ext) if ext else frozenset()
         plan = self._plan(vals, count, ext, live, donate)
-        payloads = [v.buf for v in ext]
-        runner = self.inner.runner
-        run = plan.run if runner is None else runner.run
-        args = (payloads, seg.rt) if runner is None else (plan.run, payloads, seg.rt)
         if plan.donate:
             # Overwritten inputs cannot be run again, so an interrupt waits.
-            seg.donated = True
             with _Shield():
-                seg.outcome = (plan.live, run(*args))
+                self._launch(seg, plan, ext)
         else:
-            seg.outcome = (plan.live, run(*args))
+            self._launch(seg, plan, ext)
         plan.runs += 1
+
+    def _launch(self, seg: Segment, plan: Plan, ext: list[Value]) -> None:
+        payloads = [v.buf for v in ext]
+        runner = self.inner.runner
+        try:
+            if runner is None:
+                seg.outcome = (plan.live, plan.run(payloads, seg.rt))
+            else:
+                seg.outcome = (plan.live, runner.run(plan.run, payloads, seg.rt))
+        except Exception as cause:  # noqa: BLE001 - becomes the error of the values
+            vals = seg.vals[: seg.count]
+            bufs, seg.error = recover(self.inner, plan, vals, ext, seg.rt, cause)
+            seg.outcome = (range(seg.count), bufs)
+            if isinstance(cause, DeviceLostError):
+                self.lost = cause
 
     def _donated(self, ext: list[Value]) -> frozenset[int]:
         """Return the externals that nobody else can see, neither value nor memory."""
@@ -194,97 +237,44 @@ class Recorder:
         classes = self.classes
         codes = tuple([v.op for v in islice(vals, count)])
         program = (codes, tuple([(v.dtype, classes[v.shape]) for v in ext]))
-        key = (program, live, donate)
-        plan = self.plans.get(key)
+        known = self.programs.get(program)
+        key = (live, donate)
+        if known is None:
+            known = self.programs.setdefault(program, {})
+        plan = known.get(key)
         if plan is not None:
             return plan
         if donate and any(can_fail(CATALOG.by_code[c[0]]) for c in codes if c[0] != -1):
             donate = frozenset()
-        known = self.by_program.setdefault(program, [])
         wanted = set(live)
-        for plan in known:
+        for plan in known.values():
             if wanted <= set(plan.live) and plan.donate <= donate:
                 break
         else:
             plan = Plan(vals[:count], ext, live, donate, self.inner)
             self.plans_made += 1
-            known.append(plan)
-        if len(self.plans) >= 4096:
-            self.plans.clear()
-            self.by_program.clear()
-        self.plans[key] = plan
+            self._remember(count)
+            known = self.programs.setdefault(program, {})
+        known[key] = plan
         return plan
 
-    def _failed(self, seg: Segment, cause: Exception) -> None:
-        """Run again one by one, and raise the error.
+    def _remember(self, operations: int) -> None:
+        """Count a new plan; when there are too many, all older ones are forgotten."""
+        self.remembered += operations
+        if self.remembered > REMEMBERED:
+            for plan in self.plans():
+                plan.forget()
+            self.programs.clear()
+            self.remembered = operations
 
-        What does not depend on the failed operation gets its value, the rest is poisoned, and
-        rebound objects get their old value back.
-        """
-        vals, ext = seg.vals[: seg.count], seg.ext[:]
-        bufs: dict[int, Any] = {-1 - k: v.buf for k, v in enumerate(ext)}
-        error: BurnError | None = None
-        if not seg.donated:
-            error = self._interpret(seg, vals, ext, bufs)
-        if error is None:
-            error = _typed("flush", cause)
-        poison = Poison(error)
-        for slot, v in enumerate(vals):
-            v.buf = bufs.get(slot, poison)
-            v.seg = None
-        for obj, old in reversed(seg.rebinds):
-            if obj.v.__class__ is Value and obj.v.seg is None and obj.v.buf.__class__ is Poison:
-                obj.v = old
-        raise error
-
-    def _interpret(
-        self,
-        seg: Segment,
-        vals: list[Value],
-        ext: list[Value],
-        bufs: dict[int, Any],
-    ) -> BurnError | None:
-        """Execute the program one operation at a time; return the first error."""
-        runner = self.inner.runner
-        steps = decode([v.op for v in vals])
-        first: BurnError | None = None
-        for step in steps:
-            outs = range(step.slot, step.slot + step.outputs)
-            broken = next((bufs[s] for s in step.reads() if bufs[s].__class__ is Poison), None)
-            if broken is not None:
-                bufs.update(dict.fromkeys(outs, broken))
-                continue
-            try:
-                bind_kernels(
-                    [step], self.inner, lambda s: (vals[s] if s >= 0 else ext[-1 - s]).dtype
-                )
-                args = [
-                    None if i is None else [bufs[s] for s in i] if isinstance(i, tuple) else bufs[i]
-                    for i in step.inputs
-                ]
-                call = (step.kernel, *args, *step.static, *seg.rt.get(step.slot, ()))
-                out = call[0](*call[1:]) if runner is None else runner.run(*call)
-                results = list(out) if step.entry.multi else [out]
-                bufs.update(zip(outs, map(self._ready, results), strict=True))
-            except Exception as cause:  # noqa: BLE001 - kept as the error of the values
-                error = _typed(step.entry.name, cause)
-                first = first or error
-                bufs.update(dict.fromkeys(outs, Poison(error)))
-        return first
-
-    def _ready(self, result: Any) -> Any:
-        ready = self.inner.ready
-        return result if ready is None or result.__class__ is ready else self.inner.wrap(result)
+    def plans(self) -> list[Plan]:
+        """Return the plans that are remembered, each once."""
+        found = [plan for known in self.programs.values() for plan in known.values()]
+        return list(dict.fromkeys(found))
 
 
-def _typed(op: str, cause: Exception) -> BurnError:
-    if isinstance(cause, BurnError):
-        return cause.with_traceback(None)
-    error = ExecutionError(
-        op, "failed when the recorded operations ran", got=f"{type(cause).__name__}: {cause}"
-    )
-    error.__cause__ = cause
-    return error
+def _bits(value: Value) -> int:
+    return prod(value.shape) * value.dtype.bits
 
 
 class _Shield:

@@ -8,7 +8,8 @@ Whatever changes from run to run (extents, scalars) stands apart, by slot.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+import weakref
+from collections.abc import Callable, Sequence
 from itertools import islice
 from sys import getrefcount
 from typing import Any
@@ -53,19 +54,25 @@ class Externals(dict[Value, int]):
     A look-up here costs a third of a call, and every operation makes one per external input.
     """
 
-    __slots__ = ("buffer", "ext")
+    __slots__ = ("bits", "ext", "limit", "take")
 
-    def __init__(self, buffer: Callable[[Value], Any], ext: list[Value]) -> None:
+    def __init__(self, take: Callable[[Externals, Value], None], ext: list[Value]) -> None:
         super().__init__()
-        self.buffer = buffer
+        self.take = take
         self.ext = ext
+        self.bits = 0
+        self.limit = PINNED
 
     def __missing__(self, value: Value) -> int:
-        self.buffer(value)  # runs the segment that makes it, raises what went wrong there
+        self.take(self, value)  # runs the segment that makes it, raises what went wrong there
         slot = -1 - len(self.ext)
         self.ext.append(value)
         self[value] = slot
         return slot
+
+
+# A segment that alone keeps this many bits of externals in memory is cut.
+PINNED = 8 * 256 * 2**20
 
 
 class Segment:
@@ -76,19 +83,19 @@ class Segment:
         ext: values from outside, slot -1 - k for the k-th.
         slots: their slots; on the value itself they went wrong with two threads.
         rt: run-time extents and scalars by slot.
-        rebinds: (object, old payload) noted before an object was given a recorded value.
+        rebinds: what objects held before they were given a value of this segment, see `Rebinding`.
         lock: held while it runs; a second reader waits here.
         done: it ran, well or badly.
         count: how many values took part in the run.
-        donated: externals were overwritten, so it cannot run again.
         outcome: (slots, payloads) of a run whose results are not handed out yet.
+        error: what went wrong in that run.
     """
 
     __slots__ = (
         "__weakref__",
         "count",
-        "donated",
         "done",
+        "error",
         "ext",
         "lock",
         "outcome",
@@ -98,17 +105,49 @@ class Segment:
         "vals",
     )  # fmt: skip
 
-    def __init__(self, buffer: Callable[[Value], Any]) -> None:
+    def __init__(self, take: Callable[[Externals, Value], None]) -> None:
         self.vals: list[Value] = []
         self.ext: list[Value] = []
-        self.slots = Externals(buffer, self.ext)
+        self.slots = Externals(take, self.ext)
         self.rt: dict[int, tuple[Any, ...]] = {}
-        self.rebinds: list[tuple[Any, Any]] = []
+        self.rebinds: list[Rebinding] = []
         self.lock = threading.RLock()
         self.done = False
         self.count = 0
-        self.donated = False
-        self.outcome: tuple[tuple[int, ...], tuple[Any, ...]] | None = None
+        self.outcome: tuple[Sequence[int], Sequence[Any]] | None = None
+        self.error: BurnError | None = None
+
+
+class Rebinding:
+    """What an object held before it was given a value that is still to be computed.
+
+    An old value of the same segment is noted by its slot, so that the note does not keep it alive
+    through the run; one from outside is held, so that its memory is not given away.
+
+    Attributes:
+        obj: weak reference to the tensor object.
+        old: its value, or the slot of its value.
+        context, node: what it carried beside the value.
+    """
+
+    __slots__ = ("context", "node", "obj", "old")
+
+    def __init__(self, obj: Any, seg: Segment) -> None:
+        self.obj = weakref.ref(obj)
+        v = obj.v
+        self.old = v.slot if v.__class__ is Value and v.seg is seg else v
+        self.context = obj.b
+        self.node = obj.node
+
+    def undo(self, vals: Sequence[Value]) -> None:
+        """Give the object its old value back if it still holds a poisoned one."""
+        obj = self.obj()
+        if obj is None or obj.v.__class__ is not Value:
+            return
+        if obj.v.seg is None and obj.v.buf.__class__ is Poison:
+            obj.v = vals[self.old] if isinstance(self.old, int) else self.old
+            obj.b = self.context
+            obj.node = self.node
 
 
 class Holder:
@@ -116,15 +155,17 @@ class Holder:
 
     __slots__ = ("__weakref__", "seg")
 
-    def __init__(self, buffer: Callable[[Value], Any]) -> None:
-        self.seg = Segment(buffer)
+    def __init__(self, take: Callable[[Externals, Value], None]) -> None:
+        self.seg = Segment(take)
 
 
 class Local(threading.local):
     """The holder of the current thread, for one resource."""
 
-    def __init__(self, register: Callable[[Holder], None], buffer: Callable[[Value], Any]) -> None:
-        self.h = Holder(buffer)
+    def __init__(
+        self, register: Callable[[Holder], None], take: Callable[[Externals, Value], None]
+    ) -> None:
+        self.h = Holder(take)
         register(self.h)
 
 

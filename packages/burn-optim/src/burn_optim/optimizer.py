@@ -9,6 +9,7 @@ from __future__ import annotations
 import inspect
 from collections import deque
 from collections.abc import Iterator, Mapping
+from itertools import chain, repeat
 from typing import Any, Self
 
 from burn_core import Module, Parameter, ParamGroup, Selector, group_of
@@ -322,13 +323,15 @@ class Optimizer:
         for k, name in enumerate(names, 1):
             rebound += columns[name]
             payloads += [t.v for t in out[n * k : n * (k + 1)]]
+        # New objects, since a parameter without a gradient keeps the count that it shared.
+        fresh = {name: ctx.make(t.v) for name, t in counts.items()}
+        rebound += fresh.values()
+        payloads += [t.v for t in out[n * (1 + len(names)) :]]
         note = ctx.resource.backend.rebinding
-        for t in rebound:
-            note(t)
-        deque(map(_set_payload, rebound, payloads), 0)
-        fresh = dict(zip(self.shared, out[n * (1 + len(names)) :], strict=True))
-        for s in states:
-            s |= fresh
+        for t, v in zip(rebound, payloads, strict=True):
+            note(t, v)
+        commit = map(_set_payload, rebound, payloads), map(dict.update, states, repeat(fresh))
+        deque(chain(*commit), 0)
 
     # ---- state --------------------------------------------------------------------------------
 
