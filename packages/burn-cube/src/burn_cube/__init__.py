@@ -81,6 +81,10 @@ from burn_cube.language import (
     splat as splat,
     sync_cube as sync_cube,
     sync_plane as sync_plane,
+    tile_fill as tile_fill,
+    tile_load as tile_load,
+    tile_mma as tile_mma,
+    tile_store as tile_store,
     unroll as unroll,
     vector as vector,
 )

@@ -15,7 +15,7 @@ from burn_cube.errors import KernelError, KernelTypeError, Where
 from burn_cube.ir import Kernel, Op, Region
 from burn_cube.operations import ATOMICS, JUMPS, PLANE, PURE, SPECIALS
 from burn_cube.types import Memory, Tile, Type, Vector, like, scalar_of, truth, width_of
-from burn_std.dtypes import DType, bool_, float32, int32, int64, uint32
+from burn_std.dtypes import DType, bfloat16, bool_, float16, float32, int32, int64, uint32
 
 BOUNDS = ("checked", "validated", "unchecked")
 
@@ -348,6 +348,71 @@ class Builder:
         args = (value,) if lane is None else (value, self.cast(lane, int32))
         result = uint32 if kind == "ballot" else value.type
         return self.emit("plane", result, args, {"kind": kind})
+
+    # --- tiles -----------------------------------------------------------------------------
+
+    def tile_fill(self, value: Op, rows: int, cols: int) -> Op:
+        """Add an accumulator tile of float32 with one value everywhere."""
+        if value.type is not float32:
+            raise self.error("tile", "an accumulator is float32", value.type.short, types=True)
+        self._tile_shape("acc", rows, cols)
+        return self.emit("tile_fill", Tile("acc", float32, rows, cols), (value,))
+
+    def tile_load(
+        self, use: str, memory: Op, index: Op, stride: Op, rows: int, cols: int, layout: str
+    ) -> Op:
+        """Add a tile read from memory: `a` [m, k], `b` [k, n] or `acc` [m, n].
+
+        Args:
+            use: `a`, `b` or `acc`.
+            memory: global or shared memory of float16, bfloat16 or float32; operands of float32
+                are rounded to tf32, accumulators are float32.
+            index: place of the first element.
+            stride: distance of rows (layout `row`) or of columns (layout `col`).
+            rows: rows of the tile.
+            cols: columns of the tile.
+            layout: `row` or `col`.
+        """
+        self._place("tile_load", memory, index)
+        dtype = memory.type.elem
+        if use == "acc" and dtype is not float32:
+            raise self.error("tile", "an accumulator is float32", dtype.short, types=True)
+        if dtype not in (float16, bfloat16, float32):
+            raise self.error("tile", "operands are f16, bf16 or f32", dtype.short, types=True)
+        if layout not in ("row", "col"):
+            raise self.error("tile", "the layout is row or col", layout)
+        self._tile_shape(use, rows, cols, dtype)
+        place = (memory, index, self.cast(stride, index.type))
+        return self.emit("tile_load", Tile(use, dtype, rows, cols), place, {"layout": layout})
+
+    def _tile_shape(self, use: str, rows: int, cols: int, dtype: DType = float32) -> None:
+        inner = 8 if dtype is float32 else 16
+        shapes = {"a": (16, inner), "b": (inner, 16), "acc": (16, 16)}
+        if shapes.get(use) != (rows, cols):
+            known = ", ".join(f"{name} {m}x{n}" for name, (m, n) in shapes.items())
+            rule = f"tiles of {dtype.short} operands are {known}"
+            raise self.error("tile", rule, f"{use} {rows}x{cols}")
+
+    def tile_mma(self, a: Op, b: Op, acc: Op) -> Op:
+        """Add the tile a @ b + acc, products and sums in float32."""
+        uses = tuple(getattr(op.type, "use", op.type.short) for op in (a, b, acc))
+        if uses != ("a", "b", "acc") or a.type.dtype is not b.type.dtype:
+            got = ", ".join(op.type.short for op in (a, b, acc))
+            rule = "takes a tile `a`, a tile `b` of the same dtype and an accumulator"
+            raise self.error("tile_mma", rule, got, types=True)
+        return self.emit("tile_mma", acc.type, (a, b, acc))
+
+    def tile_store(
+        self, memory: Op, index: Op, stride: Op, tile: Op, layout: str = "row"
+    ) -> None:
+        """Add a write of an accumulator tile into memory of float32."""
+        self._place("tile_store", memory, index)
+        if getattr(tile.type, "use", "") != "acc" or memory.type.elem is not float32:
+            got = f"{tile.type.short} into {memory.type.short}"
+            rule = "an accumulator goes into memory of float32"
+            raise self.error("tile_store", rule, got, "Cast from shared memory.", True)
+        args = (memory, index, self.cast(stride, index.type), tile)
+        self.emit("tile_store", None, args, {"layout": layout})
 
     # --- control ---------------------------------------------------------------------------
 

@@ -25,7 +25,7 @@ from burn_cube.frontend.values import (
     plain,
 )
 from burn_cube.types import Type, Vector
-from burn_std.dtypes import FLOATS, INTS, PLAIN, DType, uint32
+from burn_std.dtypes import FLOATS, INTS, PLAIN, DType, float32, uint32
 
 
 class Generic:
@@ -399,6 +399,51 @@ def plane_broadcast(value: Any, lane: Any) -> Val:
 def plane_elect() -> Val:
     """Return whether this unit is the first of its plane."""
     return binary("eq", Val(builder_of("plane_elect").special("unit_pos_plane")), 0)
+
+
+# --- tiles -------------------------------------------------------------------------------------
+
+
+def tile_fill(value: Any) -> Val:
+    """Return a 16x16 accumulator tile of float32 that the units of a plane hold together."""
+    builder = builder_of("tile_fill")
+    return Val(builder.tile_fill(coerce_to(value, float32, "tile_fill"), 16, 16))
+
+
+def tile_load(
+    use: str, memory: ArrayVal, position: Any, stride: Any, *, layout: str = "row"
+) -> Val:
+    """Return a tile of memory for the tensor cores, or what stands for them.
+
+    Args:
+        use: `a` (16 x k), `b` (k x 16) or `acc` (16 x 16); k is 16 for float16 and bfloat16, and
+            8 for float32, which is rounded to tf32.
+        memory: an array or shared memory.
+        position: place of the first element.
+        stride: elements from one row to the next, or one column with layout `col`.
+        layout: `row` or `col`.
+    """
+    builder = builder_of("tile_load")
+    inner = 8 if memory.dtype is float32 else 16
+    rows, cols = {"a": (16, inner), "b": (inner, 16)}.get(use, (16, 16))
+    place = memory._place(position)
+    return Val(
+        builder.tile_load(use, memory.op, place, index_op(stride), rows, cols, layout)
+    )
+
+
+def tile_mma(a: Val, b: Val, acc: Val) -> Val:
+    """Return the accumulator a @ b + acc, products and sums in float32."""
+    return Val(builder_of("tile_mma").tile_mma(a.op, b.op, acc.op))
+
+
+def tile_store(
+    memory: ArrayVal, position: Any, stride: Any, tile: Val, *, layout: str = "row"
+) -> None:
+    """Write an accumulator into memory of float32."""
+    builder = builder_of("tile_store")
+    place = memory._place(position)
+    builder.tile_store(memory.op, place, index_op(stride), tile.op, layout)
 
 
 # --- atomics -----------------------------------------------------------------------------------

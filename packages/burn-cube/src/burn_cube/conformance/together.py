@@ -323,6 +323,7 @@ def together_cases() -> Iterator[Case]:
     yield _case("plane_tile_sum", plane_tile_sum, 1, lambda: [ramp(64), np.zeros(64, "f")],
                 cube_dim=64)  # fmt: skip
     yield from _atomics_and_vectors()
+    yield from _tiles()
 
 
 def _atomics_and_vectors() -> Iterator[Case]:
@@ -354,3 +355,26 @@ def _atomics_and_vectors() -> Iterator[Case]:
     yield _case("slices", slices, 1, lambda: [ramp(50), np.zeros(10, "f"), 5], cube_dim=16)
     yield _case("guarded_by_bounds", guarded_by_bounds, 2, lambda: [ramp(50), np.zeros(45, "f")],
                 lambda x, o: {1: x[3:48]}, cube_dim=32, bounds="checked")  # fmt: skip
+
+
+@cube
+def tile_matmul(a: Array[F], b: Array[F], c: Array[lang.float32], k: int32, *, inner):
+    acc = lang.tile_fill(0.0)
+    for step in range(k // inner):
+        at = cast(step * inner, index)
+        left = lang.tile_load("a", a, at, k)
+        right = lang.tile_load("b", b, at * 16, 16)
+        acc = lang.tile_mma(left, right, acc)
+    lang.tile_store(c, CUBE_POS * 256 + PLANE_POS * 256, 16, acc)
+
+
+def _tiles() -> Iterator[Case]:
+    for dtype, inner in (("float16", 16), ("float32", 8)):
+        yield Case(
+            f"tile_matmul_{dtype}", tile_matmul, 1,
+            lambda d=dtype: [(np.arange(16 * 48) % 7 - 3).astype(d),
+                             (np.arange(48 * 16) % 5 - 2).astype(d), np.zeros(256, "f"), 48],
+            lambda a, b, c, k: {2: (a.reshape(16, 48).astype("f")
+                                    @ b.reshape(48, 16).astype("f")).reshape(-1)},
+            {"cube_dim": 32, "inner": inner}, 0, ("tiles",),
+        )  # fmt: skip

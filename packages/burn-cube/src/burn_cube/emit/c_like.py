@@ -15,6 +15,7 @@ from burn_cube.emit.dialect import Dialect
 from burn_cube.ir import Kernel, Op, Region, walk
 from burn_cube.lowering.halves import widen_halves
 from burn_cube.lowering.rewrite import clone
+from burn_cube.lowering.tiles import tiles_in_memory
 from burn_cube.operations import PURE
 from burn_cube.runtime.arguments import Entry, layout
 from burn_cube.types import Memory, Vector, scalar_of, width_of
@@ -47,7 +48,7 @@ def emit(kernel: Kernel, dialect: Dialect) -> Source:
     Raises:
         LaunchError: the dialect's device lacks what the kernel needs.
     """
-    legal = widen_halves(clone(kernel))
+    legal = widen_halves(tiles_in_memory(clone(kernel)))
     dialect.check(legal)
     return Writer(legal, dialect).source()
 

@@ -7,11 +7,14 @@ from burn_cube.lowering.halves import widen_halves
 from burn_cube.lowering.integers import legalize
 from burn_cube.lowering.planes import planes_in_memory
 from burn_cube.lowering.rewrite import clone
+from burn_cube.lowering.tiles import tiles_in_memory
 from burn_cube.lowering.transcendental import expand_math
 from burn_cube.passes import simplify
 
 
-def lower(kernel: Kernel, *, planes: bool, math: bool, wide: bool = True) -> Kernel:
+def lower(
+    kernel: Kernel, *, planes: bool, math: bool, wide: bool = True, tiles: bool = True
+) -> Kernel:
     """Return a copy that holds only what every emitter knows.
 
     Args:
@@ -20,8 +23,12 @@ def lower(kernel: Kernel, *, planes: bool, math: bool, wide: bool = True) -> Ker
         math: write transcendental functions as polynomials.
         wide: the target has float64, in which most functions of float32 are computed; without
             it only those with a float32 polynomial are written out.
+        tiles: write matrix tiles with shared memory and loops.
     """
-    made = widen_halves(clone(kernel))
+    made = clone(kernel)
+    if tiles:
+        made = tiles_in_memory(made)
+    made = widen_halves(made)
     if planes:
         made = planes_in_memory(made)
     if math:

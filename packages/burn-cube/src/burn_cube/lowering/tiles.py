@@ -1,0 +1,159 @@
+"""Matrix tiles where there are no tensor cores: operands in shared memory, sums in each unit.
+
+An operand is copied where the whole plane can read it. Of an accumulator each unit holds the
+elements unit, unit + plane, unit + 2 plane and so on. Products of halves are exact in float32 and
+are added with increasing k; tensor cores add in an order of their own.
+"""
+
+from __future__ import annotations
+
+from burn_std.dtypes import float32, uint32
+
+from burn_cube.builder import Builder
+from burn_cube.frontend.memory import ArrayVal
+from burn_cube.frontend.values import Val, swap_builder
+from burn_cube.ir import Kernel, Op, walk
+from burn_cube.language import bitcast, cast, fma, select
+from burn_cube.lowering.rewrite import rewrite
+from burn_cube.types import Tile
+
+
+def tiles_in_memory(kernel: Kernel) -> Kernel:
+    """Replace tile operations in place; return the kernel."""
+    if not any(isinstance(op.type, Tile) for op in walk(kernel.body)):
+        return kernel
+    made: dict[Op, ArrayVal] = {}
+
+    def rule(op: Op, builder: Builder) -> Op | None:
+        tile = isinstance(op.type, Tile) or op.name == "tile_store"
+        if not tile and not (op.name == "set" and isinstance(op.args[0].type, Tile)):
+            return None
+        before = swap_builder(builder)
+        try:
+            return _Tiles(kernel, builder, made).result(op)
+        finally:
+            swap_builder(before)
+
+    rewrite(kernel, rule)
+    kernel.body.ops = [op for op in kernel.body.ops if op.name != "tile_slot"]
+    return kernel
+
+
+class _Tiles:
+    """Every tile value stands for an array: shared for operands, of the unit for accumulators."""
+
+    def __init__(self, kernel: Kernel, builder: Builder, made: dict[Op, ArrayVal]) -> None:
+        self.builder = builder
+        self.plane = kernel.plane_dim
+        self.planes = -(-kernel.cube_size // kernel.plane_dim)
+        self.made = made
+
+    def array(self, op: Op) -> ArrayVal:
+        """Return a new array for the tile that an operation makes."""
+        tile: Tile = op.type
+        count = tile.rows * tile.cols
+        if tile.use == "acc":
+            each = -(-count // self.plane)
+            found = ArrayVal(self.builder.local(float32, each), each)
+        else:
+            size = count * self.planes
+            found = ArrayVal(self.builder.shared(tile.dtype, size), size)
+        self.made[op] = found
+        return found
+
+    def lane(self) -> Val:
+        return Val(self.builder.special("unit_pos_plane"))
+
+    def first(self, tile: Tile) -> Val:
+        """Return where the tile of this plane begins in the shared array."""
+        return Val(self.builder.special("plane_pos")) * (tile.rows * tile.cols)
+
+    def elements(self, tile: Tile) -> list[tuple[int, Val]]:
+        """Return for each element that this unit holds its number here and in the tile."""
+        each = -(-tile.rows * tile.cols // self.plane)
+        return [(at, self.lane() + at * self.plane) for at in range(each)]
+
+    def result(self, op: Op) -> Op:
+        made: Op | None = getattr(self, op.name)(op)
+        # The old operation is dropped: what stands in its place only names the tile's array.
+        if made is not None:
+            return made
+        token = Op("tile_slot", op.type)
+        if op in self.made:
+            self.made[token] = self.made[op]
+        return token
+
+    def slot(self, op: Op) -> None:
+        self.array(op)
+
+    def get(self, op: Op) -> None:
+        self._copy(self.array(op), self.made[op.args[0]], op.type)
+
+    def set(self, op: Op) -> None:
+        self._copy(self.made[op.args[0]], self.made[op.args[1]], op.args[0].type)
+
+    def _copy(self, target: ArrayVal, source: ArrayVal, tile: Tile) -> None:
+        if tile.use == "acc":
+            for at, _ in self.elements(tile):
+                target[at] = source[at]
+            return
+        self.builder.barrier()
+        for _, place in self.elements(tile):
+            target[self.first(tile) + place] = source[self.first(tile) + place]
+        self.builder.barrier()
+
+    def tile_fill(self, op: Op) -> None:
+        array = self.array(op)
+        for at, _ in self.elements(op.type):
+            array[at] = Val(op.args[0])
+
+    def _source(self, op: Op, tile: Tile, place: Val) -> Val:
+        index, stride = Val(op.args[1]), Val(op.args[2])
+        row, col = place // tile.cols, place % tile.cols
+        if op.attrs["layout"] == "col":
+            row, col = col, row
+        return index + cast(row, index.dtype) * stride + cast(col, index.dtype)
+
+    def tile_load(self, op: Op) -> None:
+        tile, source, array = op.type, ArrayVal(op.args[0]), self.array(op)
+        if tile.use == "acc":
+            for at, place in self.elements(tile):
+                array[at] = source[self._source(op, tile, place)]
+            return
+        # Others may still read what the round before left.
+        self.builder.barrier()
+        for _, place in self.elements(tile):
+            value = source[self._source(op, tile, place)]
+            array[self.first(tile) + place] = _tf32(value) if tile.dtype is float32 else value
+        self.builder.barrier()
+
+    def tile_store(self, op: Op) -> None:
+        tile, target = op.args[3].type, ArrayVal(op.args[0])
+        array = self.made[op.args[3]]
+        for at, place in self.elements(tile):
+            target[self._source(op, tile, place)] = array[at]
+
+    def tile_mma(self, op: Op) -> None:
+        a, b, acc = op.args
+        left, right, old, new = self.made[a], self.made[b], self.made[acc], self.array(op)
+        inner = a.type.cols
+        for at, place in self.elements(op.type):
+            new[at] = old[at]
+            row = self.first(a.type) + place // op.type.cols * inner
+            col = self.first(b.type) + place % op.type.cols
+            builder = self.builder
+            ends = [builder.const(n, builder.index) for n in (0, inner)]
+            with builder.for_(*ends) as k_op:
+                k = Val(k_op)
+                x = cast(left[row + k], float32)
+                y = cast(right[col + k * b.type.cols], float32)
+                new[at] = fma(x, y, new[at])
+
+
+def _tf32(value: Val) -> Val:
+    """Round a float32 to the ten bits of mantissa that tensor cores read."""
+    bits = bitcast(value, uint32)
+    rounded = (bits + 0xFFF + ((bits >> 13) & 1)) & 0xFFFFE000
+    finite = (bits & 0x7F800000) != 0x7F800000
+    kept: Val = bitcast(select(finite, rounded, bits), float32)
+    return kept
