@@ -59,12 +59,15 @@ class PartMethods(Methods):
         counts = flat("tile", "dims", args)
         return self.b.repeat(self, (1,) * (len(self.v.shape) - len(counts)) + counts)
 
-    def repeat_interleave(self, repeats: int | Tensor, dim: int | None = None) -> Tensor:
+    def repeat_interleave(
+        self, repeats: int | Tensor, dim: int | None = None, *, output_size: int | None = None
+    ) -> Tensor:
         """Return x with every element repeated in place.
 
         Args:
             repeats: how often, for all or one count per element (read on the host).
             dim: the dim to repeat along; None flattens x first.
+            output_size: accepted and ignored: the counts are read in any case.
 
         Gradient: g summed over the repetitions.
 

@@ -95,8 +95,15 @@ class ReduceMethods(Methods):
         """
         return self.b.where(self.b.isnan(self), 0, self).sum(dim, keepdim, dtype=dtype)
 
-    def nanmean(self, dim: Dim = None, keepdim: bool = False) -> Tensor:
+    def nanmean(
+        self, dim: Dim = None, keepdim: bool = False, *, dtype: DType | None = None
+    ) -> Tensor:
         """Return the mean over dims of the elements that are not NaN.
+
+        Args:
+            dim: dims to look over; None means all.
+            keepdim: keep them with extent 1.
+            dtype: x is converted to it first.
 
         Gradient: g / n where x is not NaN.
 
@@ -105,8 +112,9 @@ class ReduceMethods(Methods):
             tensor(2.)
         """
         b = self.b
-        count = b.logical_not(b.isnan(self)).sum(dim, keepdim)
-        return b.div(self.nansum(dim, keepdim), b.cast(count, self.dtype))
+        x = as_tensor(self) if dtype is None else b.cast(self, dtype)
+        count = b.logical_not(b.isnan(x)).sum(dim, keepdim)
+        return b.div(x.nansum(dim, keepdim), b.cast(count, x.dtype))
 
     # ---- truth --------------------------------------------------------------------------------
 

@@ -283,8 +283,24 @@ class ShapeMethods(Methods):
                 e, ShapeMethods.transpose, ("dim0", "dim1"), (dim0, dim1)
             )
 
-    swapaxes = transpose
     swapdims = transpose
+
+    def swapaxes(self, axis0: int, axis1: int) -> Tensor:
+        """Return x with two dims exchanged: `transpose`, with NumPy's names.
+
+        Args:
+            axis0: one dim.
+            axis1: the other.
+
+        Gradient: g with the dims exchanged back.
+
+        Example:
+            >>> burn.zeros(2, 3).swapaxes(0, 1).shape
+            (3, 2)
+        """
+        rank = len(self.v.shape)
+        a, c = one_dim("swapaxes", axis0, rank), one_dim("swapaxes", axis1, rank)
+        return self.b.permute(self, SWAPPED[rank, a, c])
 
     def t(self) -> Tensor:
         """Return the transpose of a matrix; vectors and scalars stay.
