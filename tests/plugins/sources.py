@@ -141,17 +141,14 @@ class Format:
 plugin = Format()
 """
 VIEW = """
-from burn_train import API_VERSION
+from burn_train import API_VERSION, Observer
 
 
-class View:
+class View(Observer):
     api_version = {version}
 
-    def begin(self, *args, **kwargs):
+    def begin(self, info):
         print("acme begins")
-
-    def __getattr__(self, name):
-        return lambda *args, **kwargs: None
 
 
 plugin = View

@@ -168,6 +168,11 @@ def test_settings_out_of_range_are_refused(make):
         make()
 
 
+def test_parameters_as_first_argument_get_the_remedy(pair):
+    with pytest.raises(ArgumentError, match="holds no parameters; got generator. Write opt = AdamW"):
+        AdamW(pair().parameters())
+
+
 def test_two_devices_are_updated_in_one_step(weights):
     model = weights(a=[1.0], b=[1.0])
     model.b.move(Device.flex(1).autodiff())

@@ -10,6 +10,7 @@ import inspect
 from collections import deque
 from collections.abc import Iterator, Mapping
 from itertools import chain, repeat
+from numbers import Real
 from typing import Any, Self
 
 from burn_core import Module, Parameter, ParamGroup, Selector, group_of
@@ -70,6 +71,12 @@ class Optimizer:
 
     def __init__(self, lr: float, **settings: float | bool) -> None:
         name = type(self).__name__
+        given: Any = lr
+        if not isinstance(given, Real):
+            raise ArgumentError(
+                name, "lr is a number; an optimizer holds no parameters", got=type(given).__name__,
+                remedy=f"Write opt = {name}(lr=...), and opt.step(model, grads).",
+            )  # fmt: skip
         for key, value in {"lr": lr, **settings}.items():
             if not isinstance(value, bool) and not value >= 0:
                 raise ArgumentError(name, f"{key} must not be negative", got=value)
