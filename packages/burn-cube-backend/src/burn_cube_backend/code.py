@@ -82,6 +82,9 @@ class Val:
     def __truediv__(self, other: Any) -> Val:
         return self._two("div", other)
 
+    def __rtruediv__(self, other: Any) -> Val:
+        return self._two("div", other, True)
+
     def __floordiv__(self, other: Any) -> Val:
         # Places and extents are never negative: the quotient towards zero is the cheaper one.
         return self._two("truncdiv", other)

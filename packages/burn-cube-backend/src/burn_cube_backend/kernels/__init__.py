@@ -12,6 +12,7 @@ from burn_cube_backend.kernels import (
     random as random,
     reduce as reduce,
     resample as resample,
+    rowwise as rowwise,
     scan as scan,
     sort as sort,
     unique as unique,

@@ -1,0 +1,209 @@
+"""Kernels that work on rows: written once, laid out for a processor or for a GPU.
+
+A row kernel is a sequence of phases: folds of a row to one number, and passes that store. On a
+processor a row belongs to one unit, which walks it in vectors; elsewhere to one cube, whose units
+take turns and fold in shared memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from burn_cube.types import Vector
+from burn_cube_backend.code import UNITS, Buf, Code, Val
+from burn_cube_backend.engine import Engine
+from burn_std import DType
+
+# Lanes of a step on a processor, and steps in a round: enough to hide the latency of a sum.
+LANES, STEPS = 16, 2
+_START = {"max": float("-inf"), "add": 0.0}
+
+
+class Layout(NamedTuple):
+    """How rows are laid out.
+
+    Attributes:
+        vectors: one unit per row, in vectors; else one cube per row.
+        length: extent of the rows if the kernel is made for one, else 0.
+        places: dtype of places.
+    """
+
+    vectors: bool
+    length: int
+    places: DType
+
+
+def layout(engine: Engine, length: int, index: DType) -> Layout:
+    """Return how rows of a length are laid out on a device; short ones get their own kernel."""
+    vectors = engine.client.properties.kind == "cpu" and engine.client.name != "interp"
+    return Layout(vectors, length if vectors and length <= 4 * LANES else 0, index)
+
+
+class At:
+    """A place in a row: one element, or `LANES` of them."""
+
+    def __init__(self, row: Row, place: Val, width: int) -> None:
+        self.row = row
+        self.place = place
+        self.width = width
+
+    def load(self, buf: Buf, base: Val, dtype: DType) -> Val:
+        """Return the elements at the place in a line that begins at `base`, as a dtype."""
+        code = self.row.code
+        made = code.b.load(buf.op, (base + self.place).op, self.width)
+        return Val(code, made).cast(dtype)
+
+    def store(self, buf: Buf, base: Val, value: Val, dtype: DType) -> None:
+        """Write elements."""
+        self.row.code.b.store(buf.op, (base + self.place).op, value.cast(dtype).op)
+
+    def of(self, value: Val) -> Val:
+        """Return a number of the row in every lane."""
+        if self.width == 1:
+            return value
+        return Val(value.code, value.code.b.splat(value.op, self.width))
+
+    def numbers(self) -> Val:
+        """Return the numbers of the elements in the row."""
+        if self.width == 1:
+            return self.place
+        code = self.row.code
+        lanes = [code.const(k, code.index).op for k in range(self.width)]
+        return self.of(self.place) + Val(code, code.b.vector(*lanes))
+
+
+class Row:
+    """One row of a kernel.
+
+    Attributes:
+        code: the kernel.
+        number: which row it is.
+        length: its extent.
+    """
+
+    def __init__(self, code: Code, how: Layout, length: Val) -> None:
+        self.code = code
+        self.how = how
+        self.number = code.special("cube_pos")
+        self.length = code.at(how.length) if how.length else length
+        self.unit = None if how.vectors else code.special("unit_pos")
+        self._shared: dict[DType, Buf] = {}
+
+    def each(self, body: Callable[[At], None]) -> None:
+        """Run the body at every place of the row."""
+        self._walk(lambda at, part: body(at), 1)
+
+    def _walk(self, body: Callable[[At, int], None], steps: int) -> None:
+        code, n = self.code, self.length
+        if self.unit is not None:
+            with code.loop(self.unit, n, code.at(UNITS)) as k:
+                body(At(self, k, 1), 0)
+            return
+        if self.how.length:
+            full = self.how.length // LANES
+            for at in range(full):
+                body(At(self, code.at(at * LANES), LANES), at % steps)
+            for at in range(full * LANES, self.how.length):
+                body(At(self, code.at(at), 1), 0)
+            return
+        block = LANES * steps
+        many, whole = n // block * block, n // LANES * LANES
+        if steps > 1:
+            with code.loop(0, many, code.at(block)) as k:
+                for part in range(steps):
+                    body(At(self, k + part * LANES, LANES), part)
+        with code.loop(many if steps > 1 else code.at(0), whole, code.at(LANES)) as k:
+            body(At(self, k, LANES), 0)
+        with code.loop(whole, n) as k:
+            body(At(self, k, 1), 0)
+
+    def fold(self, *parts: tuple[str, DType], body: Callable[[At], Any]) -> list[Val]:
+        """Return folds of what the body gives at every place, in one walk.
+
+        Args:
+            parts: operation (`max` or `add`) and dtype of each fold.
+            body: returns one value for each of them.
+        """
+        code = self.code
+        single = [code.local(t, _START[op]) for op, t in parts]
+        many = []
+        if self.unit is None:
+            for op, t in parts:
+                start = code.const(_START[op], Vector(t, LANES))
+                slots = [code.b.slot(Vector(t, LANES)) for _ in range(STEPS)]
+                for slot in slots:
+                    code.b.set(slot, start.op)
+                many.append(slots)
+
+        def step(at: At, part: int) -> None:
+            made = body(at)
+            values = made if isinstance(made, tuple) else (made,)
+            for k, ((op, _), value) in enumerate(zip(parts, values, strict=True)):
+                if at.width == 1:
+                    single[k].set(single[k].get().call(op, value))
+                else:
+                    slot = many[k][part]
+                    code.b.set(slot, Val(code, code.b.get(slot)).call(op, value).op)
+
+        self._walk(step, STEPS)
+        if self.unit is not None:
+            return [
+                self._together(op, t, s.get()) for (op, t), s in zip(parts, single, strict=True)
+            ]
+        out = []
+        for (op, _), slots, rest in zip(parts, many, single, strict=True):
+            total = Val(code, code.b.get(slots[0]))
+            for slot in slots[1:]:
+                total = total.call(op, Val(code, code.b.get(slot)))
+            lanes = [Val(code, code.b.extract(total.op, k)) for k in range(LANES)]
+            while len(lanes) > 1:
+                half = len(lanes) // 2
+                lanes = [a.call(op, b) for a, b in zip(lanes[:half], lanes[half:], strict=True)]
+            out.append(lanes[0].call(op, rest.get()))
+        return out
+
+    def _together(self, op: str, dtype: DType, value: Val) -> Val:
+        """Fold the values of all units of the cube; every unit gets the result."""
+        code, unit = self.code, self.unit
+        assert unit is not None  # noqa: S101 - cubes alone come here
+        shared = self._shared.get(dtype)
+        if shared is None:
+            shared = self._shared[dtype] = code.shared(dtype, UNITS)
+        shared[unit] = value
+        code.barrier()
+        half = UNITS // 2
+        while half:
+            with code.when(unit < half):
+                shared[unit] = shared[unit].call(op, shared[unit + half])
+            code.barrier()
+            half //= 2
+        made = code.local(dtype)
+        made.set(shared[code.at(0)])
+        # The memory serves the next fold: nobody may still be reading.
+        code.barrier()
+        return made.get()
+
+    def store(self, buf: Buf, value: Val, dtype: DType) -> None:
+        """Write a number of the row at its place among rows."""
+        if self.unit is None:
+            buf[self.number] = value.cast(dtype)
+        else:
+            with self.code.when(self.unit.eq(0)):
+                buf[self.number] = value.cast(dtype)
+
+
+def row_code(name: str, how: Layout) -> Code:
+    """Return the kernel of a layout, to which parameters are added."""
+    return Code(name, how.places, 1 if how.vectors else UNITS)
+
+
+def run_rows(
+    engine: Engine, make: Any, spec: tuple[Any, ...], rows: int, length: int, args: list[Any]
+) -> None:
+    """Launch a row kernel with one cube per row; its length decides if threads share the rows."""
+    program = engine.loaded(make, spec)
+    if hasattr(program, "cost"):
+        # The runtime guesses eight rounds of a loop, of which a row knows better.
+        program.cost = max(1, length)
+    engine.cubes(make, spec, rows, args)

@@ -1,0 +1,209 @@
+"""Softmax and the normalisations as one kernel each; halves compute in float32."""
+
+from __future__ import annotations
+
+from burn_cube import Kernel
+from burn_cube_backend.code import Val
+from burn_cube_backend.engine import Engine
+from burn_cube_backend.geometry import Ints, dense, size_of
+from burn_cube_backend.kernels.maps import HALVES, computed, converted, copied, wide
+from burn_cube_backend.kernels.rows import At, Layout, Row, layout, row_code, run_rows
+from burn_cube_backend.payload import CubeTensor
+from burn_cube_backend.table import kernel
+from burn_std import DType
+
+
+def softmax_kernel(log: bool, source: DType, out: DType, how: Layout) -> Kernel:
+    """Write softmax, or its logarithm, of each row; a row of -inf is NaN."""
+    code = row_code("log_softmax" if log else "softmax", how)
+    kind = wide(out)
+    target, x = code.buffer("out", out), code.buffer("x", source)
+    length, offset = code.place("length"), code.place("offset")
+    row = Row(code, how, length)
+    base, start = row.number * row.length + offset, row.number * row.length
+    (top,) = row.fold(("max", kind), body=lambda at: at.load(x, base, kind))
+    # What a pass stores it reads again itself, so the powers are not computed twice.
+    keeps = not log and out is kind
+
+    def power(at: At) -> Val:
+        made = (at.load(x, base, kind) - at.of(top)).call("exp")
+        if keeps:
+            at.store(target, start, made, out)
+        return made
+
+    (total,) = row.fold(("add", kind), body=power)
+    if log:
+        shift = total.call("log")
+
+        def narrowed(at: At) -> None:
+            value = at.load(x, base, kind) - at.of(top) - at.of(shift)
+            at.store(target, start, value, out)
+
+        row.each(narrowed)
+        return code.finish()
+    factor = 1.0 / total
+
+    def scaled(at: At) -> None:
+        value = at.load(target, start, kind) if keeps else power(at)
+        at.store(target, start, value * at.of(factor), out)
+
+    row.each(scaled)
+    return code.finish()
+
+
+def _softmax(engine: Engine, x: CubeTensor, dim: int, dtype: DType | None, log: bool) -> CubeTensor:
+    target = dtype or x.dtype
+    if not x.size or not x.shape:
+        flat = converted(engine, x, target)
+        if not x.size:
+            return flat
+        dim, x = 0, flat.view((1,), (1,))
+        return _softmax(engine, x, 0, target, log).view((), ())
+    if x.dtype is not target and x.dtype not in HALVES:
+        x = converted(engine, x, target)
+    last = len(x.shape) - 1
+    turned = [k for k in range(len(x.shape)) if k != dim] + [dim]
+    if dim != last:
+        seen = x.view(tuple(x.shape[k] for k in turned), tuple(x.strides[k] for k in turned))
+        x = copied(engine, seen)
+    else:
+        x = engine.row_major(x)
+    out = engine.empty(x.shape, target)
+    length = x.shape[-1]
+    how = layout(engine, length, engine.index_dtype(x, out, count=x.size))
+    args = [out.buf, x.buf, length, x.offset]
+    spec = (log, x.dtype, target, how)
+    run_rows(engine, softmax_kernel, spec, x.size // length, length * 16, args)
+    if dim == last:
+        return out
+    back = sorted(range(len(turned)), key=turned.__getitem__)
+    return out.view(tuple(x.shape[k] for k in back), tuple(out.strides[k] for k in back))
+
+
+@kernel("softmax")
+def softmax(engine: Engine, x: CubeTensor, dim: int, dtype: DType | None) -> CubeTensor:
+    """exp(x - max) / sum along dim."""
+    return _softmax(engine, x, dim, dtype, False)
+
+
+@kernel("log_softmax")
+def log_softmax(engine: Engine, x: CubeTensor, dim: int, dtype: DType | None) -> CubeTensor:
+    """x - max - log(sum(exp(x - max))) along dim."""
+    return _softmax(engine, x, dim, dtype, True)
+
+
+def norm_kernel(centred: bool, source: DType, weighted: bool, biased: bool, how: Layout) -> Kernel:
+    """Write the normalisation of each row, its mean (if it is taken off) and 1 / sqrt(var + eps).
+
+    The second walk of a row finds it in the cache, so that the variance is that of differences.
+    """
+    code = row_code("layer_norm" if centred else "rms_norm", how)
+    kind = wide(source)
+    target, x = code.buffer("out", source), code.buffer("x", source)
+    means = code.buffer("mean", kind) if centred else None
+    roots = code.buffer("rstd", kind)
+    weight = code.buffer("weight", source) if weighted else None
+    bias = code.buffer("bias", source) if biased else None
+    length, offset = code.place("length"), code.place("offset")
+    weight0, bias0 = code.place("weight_offset"), code.place("bias_offset")
+    eps = code.scalar("eps", kind)
+    row = Row(code, how, length)
+    start = row.number * row.length
+    base = start + offset
+    count = row.length.cast(kind)
+    mean: Val | None = None
+    if means is not None:
+        (total,) = row.fold(("add", kind), body=lambda at: at.load(x, base, kind))
+        mean = total / count
+        row.store(means, mean, kind)
+
+    def moved(at: At) -> Val:
+        value = at.load(x, base, kind)
+        return value if mean is None else value - at.of(mean)
+
+    def squared(at: At) -> Val:
+        value = moved(at)
+        return value * value
+
+    (power,) = row.fold(("add", kind), body=squared)
+    root = 1.0 / (power / count + eps).call("sqrt")
+    row.store(roots, root, kind)
+
+    def written(at: At) -> None:
+        value = moved(at) * at.of(root)
+        if weight is not None:
+            value = value * at.load(weight, weight0, kind)
+        if bias is not None:
+            value = value + at.load(bias, bias0, kind)
+        at.store(target, start, value, source)
+
+    row.each(written)
+    return code.finish()
+
+
+def _normalised(
+    engine: Engine, x: CubeTensor, weight: CubeTensor | None, bias: CubeTensor | None, dims: int,
+    eps: float, centred: bool,
+) -> tuple[CubeTensor, CubeTensor, CubeTensor]:  # fmt: skip
+    x = engine.row_major(x)
+    kept: Ints = x.shape[: len(x.shape) - dims]
+    length, rows = size_of(x.shape[len(kept) :]), size_of(kept)
+    stats = (*kept, *(1 for _ in range(dims)))
+    kind = wide(x.dtype)
+    out = engine.empty(x.shape, x.dtype)
+    mean, root = engine.empty(stats, kind), engine.empty(stats, kind)
+    params = [None if p is None else engine.row_major(p) for p in (weight, bias)]
+    if rows:
+        w, b = params
+        how = layout(engine, length, engine.index_dtype(x, count=x.size))
+        spec = (centred, x.dtype, w is not None, b is not None, how)
+        args = [
+            out.buf, x.buf, *([mean.buf] if centred else []), root.buf,
+            *[p.buf for p in params if p is not None], length, x.offset,
+            *[0 if p is None else p.offset for p in params], eps,
+        ]  # fmt: skip
+        run_rows(engine, norm_kernel, spec, rows, length * 4, args)
+    return out, mean, root
+
+
+@kernel("layer_norm")
+def layer_norm(
+    engine: Engine, x: CubeTensor, weight: CubeTensor | None, bias: CubeTensor | None, dims: int,
+    eps: float,
+) -> tuple[CubeTensor, CubeTensor, CubeTensor]:  # fmt: skip
+    """(x - mean) / sqrt(var + eps) over the last dims; (out, mean, rstd)."""
+    return _normalised(engine, x, weight, bias, dims, eps, True)
+
+
+@kernel("rms_norm")
+def rms_norm(
+    engine: Engine, x: CubeTensor, weight: CubeTensor | None, dims: int, eps: float
+) -> tuple[CubeTensor, CubeTensor]:
+    """X / sqrt(mean(x^2) + eps) * weight over the last dims; (out, rstd)."""
+    out, _, root = _normalised(engine, x, weight, None, dims, eps, False)
+    return out, root
+
+
+@kernel("group_norm")
+def group_norm(
+    engine: Engine, x: CubeTensor, weight: CubeTensor | None, bias: CubeTensor | None,
+    groups: int, eps: float,
+) -> tuple[CubeTensor, CubeTensor, CubeTensor]:  # fmt: skip
+    """x [N, C, *] normalised over groups of channels; (out, mean [N, G], rstd [N, G])."""
+    n, channels = x.shape[:2]
+    dtype, kind = x.dtype, wide(x.dtype)
+    x = engine.row_major(converted(engine, x, kind))
+    rows = (n, groups, size_of((channels // groups, *x.shape[2:])))
+    out, mean, root = _normalised(engine, x.view(rows, dense(rows)), None, None, 1, eps, True)
+    out = out.view(x.shape, dense(x.shape))
+    for sign, p in (("*", weight), ("+", bias)):
+        if p is not None:
+            shape = (channels, *(1 for _ in x.shape[2:]))
+            p = converted(engine, p.view(shape, (p.strides[0], *(0 for _ in x.shape[2:]))), kind)
+            out = computed(engine, f"x {sign} y", kind, x=out, y=p)
+    stats = (n, groups)
+    return (
+        converted(engine, out, dtype),
+        mean.view(stats, dense(stats)),
+        root.view(stats, dense(stats)),
+    )
