@@ -42,7 +42,7 @@ ALLOWED = (
     "assignments, if, for, while, break, continue, return, assert, pass, calls and nested functions"
 )
 # Calls are inlined; deeper nests are taken for a recursion without an end.
-MAX_CALLS = 100
+MAX_CALLS = 40
 
 
 class Inlined:
@@ -326,7 +326,7 @@ class Expander(Expressions):
         if self.builder.region is self.builder.body or held is None:
             return
         made = self.made.get(id(base))
-        at_head = self.frame.depth == 0 and self.frame.block is self._block_of_region()
+        at_head = self._block_of_region() is not None
         if at_head or (made is not None and made[1] is self.builder.region):
             return
         if isinstance(held, Val) or is_number(held):

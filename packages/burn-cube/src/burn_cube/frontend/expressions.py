@@ -160,11 +160,16 @@ class Expressions:
         return made
 
     def eval_JoinedStr(self, node: ast.JoinedStr) -> str:  # noqa: D102
-        return "".join(str(self.eval(part)) for part in node.values)
+        return "".join(
+            self._formatted(node, part) if isinstance(part, ast.FormattedValue)
+            else str(self.eval(part))
+            for part in node.values
+        )  # fmt: skip
 
-    def eval_FormattedValue(self, node: ast.FormattedValue) -> str:  # noqa: D102
-        spec = self.eval(node.format_spec) if node.format_spec else ""
-        value = self.eval(node.value)
+    def _formatted(self, node: ast.JoinedStr, part: ast.FormattedValue) -> str:
+        # Older Pythons know no column inside of the string, so errors point at its start.
+        spec = self.eval(part.format_spec) if part.format_spec else ""
+        value = self.eval(part.value)
         if isinstance(value, Val):
             raise self.error(
                 node, "f-string", "holds compile-time values", describe(value),
