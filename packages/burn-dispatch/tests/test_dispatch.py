@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import sys
 import threading
 from typing import Any
@@ -12,7 +13,7 @@ from burn_backend import Backend, Kernel
 from burn_dispatch import Device, Resource, autocast, current_scope, no_grad, source_of
 from burn_ir import CATALOG
 from burn_std import BackendLoadError, DeviceError, DTypeError, ShapeError, UnsupportedOpError
-from burn_std.dtypes import bfloat16, float16, float32, float64, int64
+from burn_std.dtypes import bfloat16, bool_, float16, float32, float64, int64
 
 
 class Box:
@@ -122,6 +123,24 @@ def test_the_default_of_a_block(resource):
         assert Device.default() is d
 
 
+def test_one_device_and_one_block_object_serve_many_tasks(resource):
+    device, other, block = Device(resource), Device(Resource("o", "o", Lists(), 0)), no_grad()
+
+    async def task(d: Device, rest: float) -> None:
+        with d, block:
+            await asyncio.sleep(rest)
+            assert Device.default() is d
+            assert current_scope().no_grad
+        assert not current_scope().no_grad
+
+    async def all_tasks() -> None:
+        await asyncio.gather(
+            *(task(d, t) for d, t in [(device, 3e-3), (other, 1e-3), (device, 2e-3)])
+        )
+
+    asyncio.run(all_tasks())
+
+
 def test_configured_once_and_before_the_first_tensor(resource):
     d = Device(resource).configure(float64)
     assert d.settings()["default_float"] is float64
@@ -129,6 +148,15 @@ def test_configured_once_and_before_the_first_tensor(resource):
         d.configure(float32)
     with pytest.raises(DeviceError, match="support"):
         Device(Resource("lists", "lists", Lists(), 2)).configure(bfloat16)
+    fresh = Device(Resource("lists", "lists", Lists(), 3))
+    for wrong in (None, (), "f64", (float32, float64), (float32, int64, int64), bool_):
+        with pytest.raises(DeviceError, match="takes a DeviceConfig"):
+            fresh.configure(wrong)
+    assert fresh.configure((float64, int64)).settings()["default_float"] is float64
+    used = Resource("lists", "lists", Lists(), 4)
+    used.plain_context().add(box(used, 1.0), box(used, 2.0))
+    with pytest.raises(DeviceError, match="once"):
+        Device(used).configure(float64)
 
 
 def test_scopes_swap_functions_and_put_them_back(resource):
@@ -146,6 +174,38 @@ def test_scopes_swap_functions_and_put_them_back(resource):
     assert current_scope().autocast is None
     with pytest.raises(DTypeError):
         autocast(float32)
+
+
+def test_an_operation_that_is_missing_leaves_no_scope_half_closed(resource):
+    ctx, other = resource.plain_context(), Resource("o", "o", Lists(), 0).plain_context()
+    with pytest.raises(UnsupportedOpError), no_grad():
+        ctx.svd(box(resource, 1.0), False)
+    assert not current_scope().no_grad
+    with no_grad():
+        other.add  # noqa: B018 - made by looking at it
+        ctx.add  # noqa: B018
+    assert "scoped" not in {
+        vars(ctx).get("add", len).__name__,
+        vars(other).get("add", len).__name__,
+    }
+
+
+def test_a_first_call_beside_an_opening_scope_heeds_it(resource, monkeypatch):
+    ctx = resource.plain_context()
+    module = sys.modules["burn_dispatch.context"]
+    make = module.generate
+    blocks = []
+
+    def slow(context: Any, entry: Any) -> Any:
+        if not blocks:  # a scope opens while the plain function is being made
+            blocks.append(no_grad())
+            blocks[0].__enter__()
+        return make(context, entry)
+
+    monkeypatch.setattr(module, "generate", slow)
+    assert ctx.mul.__name__ == "scoped"
+    blocks[0].__exit__(None, None, None)
+    assert ctx.mul.__name__ == "mul"
 
 
 def test_random_streams_by_thread_and_seed(resource):
@@ -196,6 +256,20 @@ class Plugin:
 
     def create(self, index: int) -> Backend:
         return Lists()
+
+
+def test_the_default_prefers_gpus_to_the_processor(monkeypatch: pytest.MonkeyPatch) -> None:
+    module = sys.modules["burn_dispatch.device"]
+    monkeypatch.delenv("BURN_DEVICE", raising=False)
+    monkeypatch.setattr(module, "_why", [])
+    group = Breaking()
+    monkeypatch.setattr(module, "BACKENDS", group)
+    for gpus, chosen in ((1, "opencl"), (0, "cpu")):
+        monkeypatch.setattr(module, "_RESOURCES", {})
+        opencl = Plugin(2)
+        opencl.gpu_count = lambda gpus=gpus: gpus  # type: ignore[attr-defined]
+        group.plugins = {"opencl": opencl, "cpu": Plugin(1)}
+        assert module._choose_default().name == chosen
 
 
 def test_enumerate_reports_broken_backends_beside_the_devices(

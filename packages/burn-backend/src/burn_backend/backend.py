@@ -17,6 +17,9 @@ API_VERSION = 1
 class BackendPlugin(Protocol):
     """What an entry point of `burn.backends` names.
 
+    One that has GPUs among other devices also gives `gpu_count()` and lists them first; the
+    default device prefers them.
+
     Attributes:
         name: what the user types.
         api_version: `burn_backend.API_VERSION` it was written for.

@@ -27,6 +27,7 @@ class Context:
         checkpointing: memory-bound outputs are recomputed in the backward.
         base: the context that tensors carry; differs from self for the variants of a scope.
         dtypes: payload dtype to DType.
+        plain: functions by name; `asking` those that stand in their place while a scope is open.
     """
 
     def __init__(
@@ -45,6 +46,7 @@ class Context:
         self.dtypes = resource.backend.dtypes
         self.is_autodiff = decorator is not None
         self.plain: dict[str, Callable[..., Any]] = {}
+        self.asking: dict[str, Callable[..., Any]] = {}
         self.variants: dict[scopes.Scope, Context] = {}
         self.device: Any = None
         if base is None:
@@ -53,21 +55,23 @@ class Context:
     # ---- functions ----------------------------------------------------------------------------
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
-        entry = CATALOG.get(name)
-        if entry is None:
+        if name not in CATALOG:
             raise AttributeError(f"context has no operation {name!r}")
-        if self.scope is None and scopes.scoped():
-            function = self._scoped(name)
-        else:
-            function = self.function(name)
-        self.__dict__[name] = function
-        return function
+        while True:
+            asking = self.scope is None and scopes.scoped()
+            function = self._scoped(name) if asking else self.function(name)
+            # A scope may have opened or closed meanwhile, and its swap knows only what stands here.
+            with scopes.LOCK:
+                if asking == (self.scope is None and scopes.scoped()):
+                    self.__dict__[name] = function
+                    return function
 
     def function(self, name: str) -> Callable[..., Any]:
         """Return the plain function of an entry, generating it at first use."""
         made = self.plain.get(name)
         if made is None:
             entry = CATALOG[name]
+            self.resource.used = True
             made = generate(self, entry)
             if self.scope is not None and self.scope.autocast is not None:
                 made = _autocast(self, entry, made)
@@ -75,6 +79,10 @@ class Context:
         return made
 
     def _scoped(self, name: str) -> Callable[..., Any]:
+        """Return the function that asks for the scope and calls the one of the right set."""
+        made = self.asking.get(name)
+        if made is not None:
+            return made
         current = scopes.current
 
         def scoped(*args: Any) -> Any:
@@ -83,7 +91,7 @@ class Context:
                 return self.function(name)(*args)
             return getattr(self.variant(scope), name)(*args)
 
-        return scoped
+        return self.asking.setdefault(name, scoped)
 
     def variant(self, scope: scopes.Scope) -> Context:
         """Return the function set of a scope; its results carry this context."""
@@ -102,12 +110,15 @@ class Context:
 
     def swap(self, scoped: bool) -> None:
         """Put scope-asking functions in place of the plain ones, or the plain ones back."""
-        names = [n for n in self.__dict__ if n in CATALOG]
-        for name in names:
-            if scoped:
-                self.__dict__[name] = self._scoped(name)
-            else:
-                self.__dict__[name] = self.function(name)
+        here = self.__dict__
+        if scoped:
+            for name in self.plain.keys() - self.asking.keys():
+                self._scoped(name)
+            here.update(self.asking)
+        else:
+            here.update(self.plain)
+            for name in self.asking.keys() - self.plain.keys():
+                here.pop(name, None)  # made at its first plain call
 
     def fragments(self, entry: Entry) -> Fragments:
         """Return the composed fragments of the layers for an entry."""
@@ -194,6 +205,7 @@ class Context:
 
     def tensor_from_numpy(self, array: Any, copy: bool = True) -> TensorBase:
         """Return a tensor of a numpy array; without a copy the array must not change any more."""
+        self.resource.used = True
         return self.make(self.resource.backend.from_numpy(array, copy))
 
     def to_numpy(self, x: TensorBase) -> Any:

@@ -23,11 +23,19 @@ DECORATORS = PluginGroup("burn.decorators", API_VERSION)
 
 _LOCK = threading.RLock()
 _RESOURCES: dict[tuple[str, int], Resource] = {}
-# Tried in this order for the default device; opencl stands twice: first its GPUs, then anything.
-_DEFAULT_ORDER = ("cuda", "opencl", "cpu", "flex")
+# Tried in this order for the default device, those marked True for their GPUs only.
+_DEFAULT_ORDER = (
+    ("cuda", False),
+    ("opencl", True),
+    ("cpu", False),
+    ("opencl", False),
+    ("flex", False),
+)
 _default: Device | None = None
 _seed: int | None = None
-_block: ContextVar[Device | None] = ContextVar("burn_default_device", default=None)
+# Devices of the open blocks, innermost first. The variable alone says what holds, so that threads
+# and coroutines may share a device object.
+_blocks: ContextVar[tuple[Device, Any] | None] = ContextVar("burn_default_device", default=None)
 
 
 def resource(name: str, index: int = 0) -> Resource:
@@ -50,15 +58,16 @@ def resource(name: str, index: int = 0) -> Resource:
         return found
 
 
-def _device_count(name: str) -> int:
-    """Return how many devices a backend sees; asks its driver.
+def _device_count(name: str, gpus: bool = False) -> int:
+    """Return how many devices a backend sees, or how many GPUs; asks its driver.
 
     Raises:
         BackendLoadError: it does not load, or breaks when it looks.
     """
     plugin = BACKENDS.load(name)
+    count = getattr(plugin, "gpu_count", lambda: 0) if gpus else plugin.device_count
     try:
-        return int(plugin.device_count())
+        return int(count())
     except BurnError:
         raise
     except Exception as cause:
@@ -104,7 +113,7 @@ class Device:
         True
     """
 
-    __slots__ = ("_autodiff", "_checkpointing", "_context", "_resource", "_token")
+    __slots__ = ("_autodiff", "_checkpointing", "_context", "_resource")
 
     def __init__(
         self, resource: Resource, autodiff: bool = False, checkpointing: bool = False
@@ -113,7 +122,6 @@ class Device:
         self._autodiff = autodiff
         self._checkpointing = checkpointing
         self._context: Context | None = None
-        self._token: list[Any] = []
 
     # ---- which ------------------------------------------------------------------------------
 
@@ -124,7 +132,8 @@ class Device:
         That is the one of the enclosing `with device:`, else `BURN_DEVICE`, else the first usable
         of cuda, opencl (GPU), cpu, opencl, flex.
         """
-        return _block.get() or _default_device()
+        block = _blocks.get()
+        return _default_device() if block is None else block[0]
 
     @staticmethod
     def flex(index: int = 0) -> Device:
@@ -298,11 +307,13 @@ class Device:
         return self._resource.backend.memory_report()
 
     def __enter__(self) -> Device:
-        self._token.append(_block.set(self))
+        _blocks.set((self, _blocks.get()))
         return self
 
     def __exit__(self, *exc: object) -> None:
-        _block.reset(self._token.pop())
+        block = _blocks.get()
+        assert block is not None  # noqa: S101 - set by `__enter__`
+        _blocks.set(block[1])
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Device) and other._resource is self._resource
@@ -350,13 +361,22 @@ class DeviceConfig:
 
     @classmethod
     def of(cls, config: Any) -> DeviceConfig:
-        """Return a config made of one dtype or a pair."""
+        """Return a config made of one dtype or a pair.
+
+        Raises:
+            DeviceError: neither, or not one float and one integer dtype.
+        """
         if isinstance(config, DeviceConfig):
             return config
         given = config if isinstance(config, (tuple, list)) else (config,)
-        return cls(
-            next((d for d in given if d.is_float), None), next((d for d in given if d.is_int), None)
-        )
+        floats = [d for d in given if isinstance(d, DType) and d.is_float]
+        ints = [d for d in given if isinstance(d, DType) and d.is_int]
+        if not given or len(floats) > 1 or len(ints) > 1 or len(floats) + len(ints) < len(given):
+            raise DeviceError(
+                "configure", "takes a DeviceConfig, a dtype, or a pair (float, integer)",
+                got=repr(config),
+            )  # fmt: skip
+        return cls(floats[0] if floats else None, ints[0] if ints else None)
 
 
 class DeviceFilter:
@@ -455,14 +475,15 @@ def _choose_default() -> Device:
     if wanted:
         _why.append(f"{wanted}: named by BURN_DEVICE")
         return device(wanted)
-    for name in _DEFAULT_ORDER:
+    for name, gpus in _DEFAULT_ORDER:
+        what = f"{name} (GPU)" if gpus else name
         if not BACKENDS.installed(name):
-            _note(f"{name}: not installed")
+            _note(f"{what}: not installed")
             continue
-        if _device_count(name) == 0:
-            _note(f"{name}: finds no hardware")
+        if _device_count(name, gpus) == 0:
+            _note(f"{what}: finds no hardware")
             continue
-        _note(f"{name}: chosen")
+        _note(f"{what}: chosen")
         return Device(resource(name, 0))
     raise DeviceError(
         "Device.default", "no backend is installed", remedy="Install burn-flex of this project."

@@ -67,6 +67,9 @@ class Resource:
         from burn_dispatch.device import Device
 
         key = (decorator is not None, checkpointing)
+        found = self.contexts.get(key)
+        if found is not None:
+            return found
         with self._lock:
             found = self.contexts.get(key)
             if found is None:

@@ -9,9 +9,9 @@ from __future__ import annotations
 import threading
 import weakref
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from burn_std import DType, DTypeError
 
@@ -37,7 +37,7 @@ class Scope(NamedTuple):
 
 
 _CURRENT: ContextVar[Scope] = ContextVar("burn_scope", default=Scope())  # noqa: B039 - immutable
-_LOCK = threading.RLock()
+LOCK = threading.RLock()
 _PLAIN = Scope()
 
 
@@ -53,7 +53,7 @@ def current() -> Scope:
 
 def watch(context: Context) -> None:
     """Make a context take part in the swapping of function sets."""
-    with _LOCK:
+    with LOCK:
         _Open.contexts.add(context)
 
 
@@ -81,7 +81,7 @@ def scope(
         old.recompute if recompute is None else recompute,
         (old.checkpoint and no_grad is None) if checkpoint is None else checkpoint,
     )
-    with _LOCK:
+    with LOCK:
         _Open.count += 1
         if _Open.count == 1:
             for context in list(_Open.contexts):
@@ -91,7 +91,7 @@ def scope(
         yield
     finally:
         _CURRENT.reset(token)
-        with _LOCK:
+        with LOCK:
             _Open.count -= 1
             if _Open.count == 0:
                 for context in list(_Open.contexts):
@@ -114,20 +114,29 @@ def enable_grad() -> _NoGrad:
     return _NoGrad(False)
 
 
+# Blocks that were entered, innermost first; a context variable, so that threads and coroutines may
+# share a block object.
+_ENTERED: ContextVar[tuple[AbstractContextManager[None], Any] | None] = ContextVar(
+    "burn_entered", default=None
+)
+
+
 class _NoGrad:
     """A reusable block and decorator."""
 
     def __init__(self, value: bool) -> None:
         self._value = value
-        self._stack: list[object] = []
 
     def __enter__(self) -> None:
         block = scope(no_grad=self._value)
         block.__enter__()
-        self._stack.append(block)
+        _ENTERED.set((block, _ENTERED.get()))
 
-    def __exit__(self, *exc: object) -> None:
-        self._stack.pop().__exit__(*exc)  # type: ignore[attr-defined]
+    def __exit__(self, *exc: Any) -> None:
+        entered = _ENTERED.get()
+        assert entered is not None  # noqa: S101 - entered before
+        _ENTERED.set(entered[1])
+        entered[0].__exit__(*exc)
 
     def __call__(self, fn):  # type: ignore[no-untyped-def]
         from functools import wraps

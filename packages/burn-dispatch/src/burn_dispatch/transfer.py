@@ -26,6 +26,7 @@ def to_device(x: TensorBase, device: Device) -> TensorBase:
     if target.resource is source.resource:
         return rewrap(x, target)
     payload = move_payload(source.resource.backend, target.resource.backend, x.v)
+    target.resource.used = True
     moved = target.make(payload)
     if tracked and not scopes.current().no_grad:
         moved.node = source.decorator.moved(x, target)
