@@ -113,7 +113,7 @@ def show(name: str) -> int:
             rows.append(("decomposition", _place(entry.decompose)))
     rows += methods
     if entry is not None and not methods:
-        rows += _callers(name)
+        rows += _by_rank(name)
     if entry is not None:
         rows += _kernels(entry)
         rule = DECORATORS.load("autodiff").rule_of(name)
@@ -139,17 +139,12 @@ def _methods(name: str) -> Iterator[tuple[str, str]]:
             yield f"{space}", _place(function)
 
 
-def _callers(name: str) -> Iterator[tuple[str, str]]:
-    """Yield the public functions that call an operation which none of them is named after."""
-    if find_spec("burn_testing") is None:
-        return
-    from burn_testing.audit.places import table
-
-    for public in table().get(name, ()):
-        fn: Any = burn_tensor
-        for part in public.removeprefix("burn.").split("."):
-            fn = getattr(fn, part, None)
-        yield public, public if fn is None else _place(fn)
+def _by_rank(name: str) -> Iterator[tuple[str, str]]:
+    """Yield the functions that call an operation of any rank: conv1d, conv2d and conv3d."""
+    for rank in (1, 2, 3):
+        function = getattr(burn_tensor.functional, f"{name}{rank}d", None)
+        if isinstance(function, FunctionType):
+            yield f"functional.{name}{rank}d", _place(function)
 
 
 def _kernels(entry: Entry) -> Iterator[tuple[str, str]]:
