@@ -156,3 +156,14 @@ REFUSED = {
 def test_refused(name):
     with pytest.raises((DTypeError, ArgumentError)):
         REFUSED[name]()
+
+
+def test_frames_of_a_function_of_the_user_stay():
+    def distance(a, b):
+        return a + bt.ones(7)
+
+    x = bt.ones(2, 3)
+    with pytest.raises(ShapeError) as caught:
+        F.triplet_margin_with_distance_loss(x, x, x, distance_function=distance)
+    names = [f.name for f in traceback.extract_tb(caught.value.__traceback__)]
+    assert "distance" in names

@@ -169,6 +169,8 @@ def explained(
     typed = isinstance(cause, BurnError)
     if typed:
         cause.__suppress_context__ = True
+        if any(isinstance(v, FunctionType) for v in values):
+            return cause  # a function of the user may have raised it, and its frames matter
         if not isinstance(cause, ExecutionError):
             return cause.with_traceback(None)
     for place, (name, value) in enumerate(zip(names, values, strict=True)):

@@ -263,7 +263,10 @@ def _host_array(k: Any) -> np.ndarray[Any, Any]:
 
 def _host_bounds(array: Tensor, key: Any, dim: int, n: int) -> None:
     """Raise at once for what is known on the host."""
-    if isinstance(key, (list, tuple, np.ndarray, range)):
+    if key.__class__ is list and key and key[0].__class__ is int:
+        for i in (min(key), max(key)):  # quicker than numpy for the few that one writes down
+            position(i, dim, n)
+    elif isinstance(key, (list, tuple, np.ndarray, range)):
         known = np.asarray(key)
         if known.size and known.dtype.kind in "iu":
             for i in (int(known.min()), int(known.max())):

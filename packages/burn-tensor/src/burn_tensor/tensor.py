@@ -133,7 +133,10 @@ class Tensor(
             )  # fmt: skip
         if self.node is not None and self.is_require_grad() and not current_scope().no_grad:
             raise refuse_assignment(self)
-        self._rebind(setitem(self, key, value_like(self, value)))
+        try:
+            self._rebind(setitem(self, key, value_like(self, value)))
+        except BurnError as error:
+            raise error.with_traceback(None) from None
 
     def _rebind(self, new: TensorBase) -> None:
         """Stand for another value from now on; a leaf (inside no_grad) stays a leaf."""
