@@ -14,6 +14,7 @@ from burn_cube_backend.kernels import (
     resample as resample,
     rowwise as rowwise,
     scan as scan,
+    scatter as scatter,
     sort as sort,
     unique as unique,
     views as views,

@@ -1,9 +1,7 @@
-"""Reading and writing at indices.
+"""Reading at indices, and what depends on data.
 
-A read outside its dim reads the nearest element, a write is dropped; both are noted and raised at
-the next sync, when validation is on. Writers walk the positions that may meet in one element one
-after the other, in one unit: duplicates all count, the last of several assignments wins, and the
-order of additions is the same in every run.
+A read outside its dim reads the nearest element; it is noted and raised at the next sync, when
+validation is on.
 """
 
 from __future__ import annotations
@@ -12,15 +10,15 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from burn_cube import Kernel
-from burn_cube_backend.code import Buf, Code, Val
+from burn_cube_backend.code import Code, Val
 from burn_cube_backend.engine import Engine
 from burn_cube_backend.geometry import (
     Ints,
     broadcast_shape,
     broadcast_strides,
-    size_of,
+    collapse,
 )
-from burn_cube_backend.kernels.maps import HALVES, converted, copied
+from burn_cube_backend.kernels.maps import copied
 from burn_cube_backend.payload import CubeTensor
 from burn_cube_backend.table import kernel
 from burn_std import DType, dtypes as d
@@ -102,7 +100,7 @@ def gather(engine: Engine, x: CubeTensor, index: CubeTensor, dim: int) -> CubeTe
 
 
 def index_kernel(
-    dtype: DType, kinds: tuple[DType, ...], kept: int, rank: int, index: DType
+    dtype: DType, kinds: tuple[DType, ...], negative: bool, rank: int, index: DType
 ) -> Kernel:
     """Write x at integer arrays on some dims: result dims are kept ones and those of the window.
 
@@ -125,13 +123,13 @@ def index_kernel(
         at = code.walk(offset, coords, strides)
         for k, buffer in enumerate(buffers):
             raw = buffer[code.walk(starts[k], coords, steps[k])]
-            place, _ = watch.inside(raw, sizes[k], sites[k], True)
+            place, _ = watch.inside(raw, sizes[k], sites[k], negative)
             at = at + place * hops[k]
         out[i] = x[at]
     return code.finish()
 
 
-class _Window:
+class Window:
     """Where the window of integer arrays stands among the dims of the result."""
 
     def __init__(self, shape: Ints, indices: Sequence[CubeTensor], dims: Ints) -> None:
@@ -148,172 +146,88 @@ class _Window:
         return (*own[: self.at], *window, *own[self.at :])
 
 
-@kernel("index")
-def index(engine: Engine, x: CubeTensor, indices: Sequence[CubeTensor], dims: Ints) -> CubeTensor:
-    """numpy's integer-array indexing."""
-    w = _Window(x.shape, indices, dims)
+def read_at(
+    engine: Engine, op: str, x: CubeTensor, indices: Sequence[CubeTensor], dims: Ints,
+    negative: bool,
+) -> CubeTensor:  # fmt: skip
+    """Return x at integer arrays on dims; `negative` ones count from the end."""
+    w = Window(x.shape, indices, dims)
     out = engine.empty(w.shape, x.dtype)
     if not out.size:
         return out
-    zeros, rank = (0,) * len(w.window), max(len(w.shape), 1)
+    # Dims that every operand walks in one stride are one dim: rows of a table are two in all.
     own = (0,) * len(w.rest)
-    strides = w.spread([x.strides[k] for k in w.rest], zeros) or (0,)
-    steps = [s for i in w.indices for s in (w.spread(own, i) or (0,))]
+    operands = [
+        w.spread([x.strides[k] for k in w.rest], (0,) * len(w.window)),
+        *[w.spread(own, i) for i in w.indices],
+    ]
+    extents, (strides, *steps) = collapse(w.shape, operands)
     kinds = tuple(i.dtype for i in indices)
     places = engine.index_dtype(x, out, *indices, count=out.size)
     args = [
         out.buf, x.buf, *[i.buf for i in indices], engine.record(), out.size,
-        *[engine.site("index", k, x.shape[k], True) for k in dims],
+        *[engine.site(op, k, x.shape[k], negative) for k in dims],
         *[x.shape[k] for k in dims], *[x.strides[k] for k in dims], *[i.offset for i in indices],
-        x.offset, *(w.shape or (1,)), *strides, *steps,
+        x.offset, *extents, *strides, *[s for step in steps for s in step],
     ]  # fmt: skip
-    engine.run(index_kernel, (x.dtype, kinds, len(w.rest), rank, places), out.size, args)
+    engine.run(index_kernel, (x.dtype, kinds, negative, len(extents), places), out.size, args)
     return out
 
 
-# ---- writers -----------------------------------------------------------------------------------
+@kernel("index")
+def index(engine: Engine, x: CubeTensor, indices: Sequence[CubeTensor], dims: Ints) -> CubeTensor:
+    """numpy's integer-array indexing."""
+    return read_at(engine, "index", x, indices, dims, True)
 
 
-def put_kernel(
-    mode: str, dtype: DType, source: DType, kinds: tuple[DType, ...], negative: bool, lines: int,
-    rank: int, index: DType,
-) -> Kernel:  # fmt: skip
-    """Write the combination of a source with x at indices.
+@kernel("index_select")
+def index_select(engine: Engine, x: CubeTensor, index: CubeTensor, dim: int) -> CubeTensor:
+    """Slices of x along a dim."""
+    flat = index.view((index.size,), index.strides or (1,))
+    if not x.shape:
+        picked = read_at(engine, "index_select", x.view((1,), (1,)), [flat], (0,), False)
+        return picked.view((), ())
+    return read_at(engine, "index_select", x, [flat], (dim,), False)
 
-    Each unit owns one line: what no other unit writes. It walks the positions of the source that
-    fall into its line in order. Parameters after the buffers: count of lines, length of a line;
-    per index its site, size, stride of out, offset; offset of the source; extents of lines, strides
-    of out, source and each index along them; the same for the positions.
-    """
-    code = Code(f"put_{mode}", index)
-    out, src = code.buffer("out", dtype), code.buffer("source", source)
-    buffers = [code.buffer(f"index{k}", kind) for k, kind in enumerate(kinds)]
+
+@kernel("embedding")
+def embedding(
+    engine: Engine, weight: CubeTensor, index: CubeTensor, padding_idx: int | None
+) -> CubeTensor:
+    """Rows of a table; padding_idx concerns the gradient alone."""
+    return read_at(engine, "embedding", weight, [index], (0,), False)
+
+
+def one_hot_kernel(kind: DType, rank: int, index: DType) -> Kernel:
+    """Write 1 where the number of the class is the index, else 0."""
+    code = Code("one_hot", index)
+    out, at = code.buffer("out", d.int64), code.buffer("index", kind)
     watch = Watch(code)
-    n = len(kinds)
-    count, length = code.place("count"), code.place("length")
-    sites = [code.scalar(f"site{k}", d.int32) for k in range(n)]
-    sizes, hops = code.places("size", n), code.places("hop", n)
-    starts = code.places("start", n)
-    offset = code.place("offset")
-    outer = code.places("line", lines)
-    out_outer, src_outer = code.places("out_line", lines), code.places("src_line", lines)
-    index_outer = [code.places(f"index_line{k}_", lines) for k in range(n)]
-    inner = code.places("position", rank)
-    out_inner, src_inner = code.places("out_step", rank), code.places("src_step", rank)
-    index_inner = [code.places(f"index_step{k}_", rank) for k in range(n)]
+    count, classes, start = code.place("count"), code.place("classes"), code.place("start")
+    site = code.scalar("site", d.int32)
+    extents, steps = code.places("extent", rank), code.places("step", rank)
     with code.each(count) as i:
-        line = code.coords(i, outer)
-        base = code.walk(code.at(0), line, out_outer)
-        from_ = code.walk(offset, line, src_outer)
-        heads = [code.walk(starts[k], line, index_outer[k]) for k in range(n)]
-        with code.loop(0, length) as p:
-            coords = code.coords(p, inner)
-            at = code.walk(base, coords, out_inner)
-            good: Val | None = None
-            for k, buffer in enumerate(buffers):
-                raw = buffer[code.walk(heads[k], coords, index_inner[k])]
-                place, fine = watch.inside(raw, sizes[k], sites[k], negative)
-                at = at + place * hops[k]
-                good = fine if good is None else good & fine
-            value = src[code.walk(from_, coords, src_inner)].cast(dtype)
-            if good is None:
-                _combine(out, at, value, mode)
-            else:
-                with code.when(good):
-                    _combine(out, at, value, mode)
+        element = i // classes
+        raw = at[code.walk(start, code.coords(element, extents), steps)]
+        place, good = watch.inside(raw, classes, site, False)
+        out[i] = (good & place.eq(i - element * classes)).cast(d.int64)
     return code.finish()
 
 
-def _combine(out: Buf, at: Val, value: Val, mode: str) -> None:
-    if mode == "assign":
-        out[at] = value
-        return
-    old = out[at]
-    if value.dtype.is_bool:
-        name = "or" if mode in ("add", "amax") else "and"
-    else:
-        name = {"add": "add", "multiply": "mul", "amin": "min", "amax": "max"}[mode]
-    out[at] = old.call(name, value)
-
-
-def combining(engine: Engine, x: CubeTensor, mode: str) -> tuple[CubeTensor, DType]:
-    """Return a copy of x to combine into: halves combine in float32 and round once."""
-    dtype = d.float32 if mode != "assign" and x.dtype in HALVES else x.dtype
-    return copied(engine, x, dtype), dtype
-
-
-@kernel("scatter")
-def scatter(
-    engine: Engine, x: CubeTensor, index: CubeTensor, src: CubeTensor, dim: int, mode: str
-) -> CubeTensor:
-    """x with src combined at index along dim."""
-    out, dtype = combining(engine, x, mode)
-    if not index.size or not x.size:
-        if index.size:
-            _watch_all(engine, "scatter", index, dim, x.shape[dim])
-        return converted(engine, out, x.dtype)
-    shape = index.shape or (1,)
-    steps = index.strides or (0,)
-    targets = out.strides or (0,)
-    sources = (src.strides or (0,))[: len(shape)]
-    size = x.shape[dim] if x.shape else 1
-    rest = [k for k in range(len(shape)) if k != dim]
-    lines = [shape[k] for k in rest] or [1]
-    zero = [0] if not rest else []
-    places = engine.index_dtype(x, out, src, index, count=max(out.size, index.size))
-    args = [
-        out.buf, src.buf, index.buf, engine.record(), size_of(lines), shape[dim],
-        engine.site("scatter", dim, size), size, targets[dim], index.offset, src.offset, *lines,
-        *[targets[k] for k in rest], *zero, *[sources[k] for k in rest], *zero,
-        *[steps[k] for k in rest], *zero, shape[dim], 0, sources[dim], steps[dim],
-    ]  # fmt: skip
-    spec = (mode, dtype, src.dtype, (index.dtype,), False, len(lines), 1, places)
-    engine.run(put_kernel, spec, size_of(lines), args)
-    return converted(engine, out, x.dtype)
-
-
-def _watch_all(engine: Engine, op: str, index: CubeTensor, dim: int, size: int) -> None:
-    """Note indices into a dim in which there is nothing to write."""
-    nothing = engine.empty((max(size, 1),), d.uint8)
-    taken(engine, op, nothing.view((size,), (1,)), index.view((index.size,), (1,)), 0)
-
-
-@kernel("index_put")
-def index_put(
-    engine: Engine, x: CubeTensor, value: CubeTensor, indices: Sequence[CubeTensor], dims: Ints,
-    accumulate: bool,
-) -> CubeTensor:  # fmt: skip
-    """x with value assigned or added at integer arrays on dims."""
-    mode = "add" if accumulate else "assign"
-    out, dtype = combining(engine, x, mode)
-    w = _Window(x.shape, indices, dims)
-    length, count = size_of(w.window), size_of([x.shape[k] for k in w.rest])
-    if not length or not count or not out.size:
-        return converted(engine, out, x.dtype)
-    strides = broadcast_strides(value.shape, value.strides, w.shape)
-    end = w.at + len(w.window)
-    src_outer = [*strides[: w.at], *strides[end:]]
-    src_inner = list(strides[w.at : end])
-    lines, targets = [x.shape[k] for k in w.rest], [out.strides[k] for k in w.rest]
-    if not lines:
-        lines, targets, src_outer = [1], [0], [0]
-    window, zeros = list(w.window), [0] * len(w.window)
-    steps = [list(i) for i in w.indices]
-    if not window:
-        window, zeros, src_inner, steps = [1], [0], [0], [[0] for _ in steps]
-    places = engine.index_dtype(x, out, value, *indices, count=max(out.size, length))
-    args = [
-        out.buf, value.buf, *[i.buf for i in indices], engine.record(), count, length,
-        *[engine.site("index_put", k, x.shape[k], True) for k in dims],
-        *[x.shape[k] for k in dims], *[out.strides[k] for k in dims],
-        *[i.offset for i in indices], value.offset, *lines, *targets, *src_outer,
-        *[0 for _ in indices for _ in lines], *window, *zeros, *src_inner,
-        *[s for step in steps for s in step],
-    ]  # fmt: skip
-    kinds = tuple(i.dtype for i in indices)
-    spec = (mode, dtype, value.dtype, kinds, True, len(lines), len(window), places)
-    engine.run(put_kernel, spec, count, args)
-    return converted(engine, out, x.dtype)
+@kernel("one_hot")
+def one_hot(engine: Engine, index: CubeTensor, num_classes: int) -> CubeTensor:
+    """1 at the index, else 0."""
+    out = engine.empty((*index.shape, num_classes), d.int64)
+    if out.size:
+        places = engine.index_dtype(index, out, count=out.size)
+        site = engine.site("one_hot", len(index.shape), num_classes)
+        shape, strides = index.shape or (1,), index.strides or (0,)
+        args = [
+            out.buf, index.buf, engine.record(), out.size, num_classes, index.offset, site,
+            *shape, *strides,
+        ]  # fmt: skip
+        engine.run(one_hot_kernel, (index.dtype, len(shape), places), out.size, args)
+    return out
 
 
 # ---- sizes that depend on data -----------------------------------------------------------------

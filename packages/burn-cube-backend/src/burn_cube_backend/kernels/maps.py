@@ -145,6 +145,8 @@ def launch(
 
 # These names of an expression are places of the result: kernels of their own.
 _PLACES = {"_i", "_row", "_column"}
+# Their numbers need not fit the dtype of an integer tensor: the decomposition knows what then.
+_BOUNDS_OF_INTS = {"hardtanh", "threshold"}
 
 
 class Map:
@@ -239,8 +241,12 @@ def _register(entry: Entry) -> None:
     maker(entry.name)(make)
 
 
+def _decomposed(entry: Entry) -> bool:
+    return entry.name in _BOUNDS_OF_INTS or bool(names(parse(entry.expr or "0")) & _PLACES)
+
+
 for _entry in list(CATALOG):
-    if _entry.klass == "map" and _entry.inputs and not names(parse(_entry.expr or "0")) & _PLACES:
+    if _entry.klass == "map" and _entry.inputs and not _decomposed(_entry):
         _register(_entry)
 
 
