@@ -16,9 +16,11 @@ from burn_cube.ir import Kernel, Op, Region, walk
 from burn_cube.lowering.halves import widen_halves
 from burn_cube.lowering.rewrite import clone
 from burn_cube.lowering.tiles import tiles_in_memory
+from burn_cube.lowering.transcendental import expand_math
 from burn_cube.operations import PURE
+from burn_cube.passes import simplify
 from burn_cube.runtime.arguments import Entry, layout
-from burn_cube.types import Memory, Vector, scalar_of, width_of
+from burn_cube.types import Tile, scalar_of, width_of
 from burn_std.dtypes import DType
 
 
@@ -48,7 +50,12 @@ def emit(kernel: Kernel, dialect: Dialect) -> Source:
     Raises:
         LaunchError: the dialect's device lacks what the kernel needs.
     """
-    legal = widen_halves(tiles_in_memory(clone(kernel)))
+    legal = clone(kernel)
+    if not dialect.takes_tiles(kernel):
+        legal = tiles_in_memory(legal)
+    legal = widen_halves(legal)
+    if not dialect.takes_math():
+        legal = simplify(expand_math(legal, dialect.wide))
     dialect.check(legal)
     return Writer(legal, dialect).source()
 
@@ -72,7 +79,7 @@ class Writer(MemoryWriter):
         return Source(f"{text}\n{body}\n}}\n", entry, entries, self.sites, self.shared, self.kernel)
 
     def _planes(self) -> None:
-        if any(op.name == "plane" or _of_plane(op) for op in walk(self.kernel.body)):
+        if any(op.name == "plane" for op in walk(self.kernel.body)):
             self.lines += self.dialect.plane_head(self.kernel)
 
     # --- control ---------------------------------------------------------------------------
@@ -196,15 +203,20 @@ class Writer(MemoryWriter):
         self.names[op] = lanes
 
     def _do_slot(self, op: Op) -> None:
-        lanes = [self.fresh() for _ in range(width_of(op.type))]
+        type_, count = self._variables(op.type)
+        lanes = [self.fresh() for _ in range(count)]
         self.names[op] = lanes
-        dtype = scalar_of(op.type)
-        zero = literal(0, dtype, self.dialect)
         for lane in lanes:
-            self.line(f"{self.dialect.ctype(dtype)} {lane} = {zero};")
+            self.line(f"{type_} {lane} = 0;")
+
+    def _variables(self, type_: Any) -> tuple[str, int]:
+        """Return the C type and the number of variables that hold a value."""
+        if isinstance(type_, Tile):
+            return self.dialect.tile_variables(type_)
+        return self.dialect.ctype(scalar_of(type_)), width_of(type_)
 
     def _do_get(self, op: Op) -> None:
-        self.define(op, self.lanes(op.args[0]))
+        self.bind(op, self._variables(op.type)[0], self.lanes(op.args[0]))
 
     def _do_set(self, op: Op) -> None:
         old, new = self.lanes(op.args[0]), self.lanes(op.args[1])
@@ -269,6 +281,11 @@ class Writer(MemoryWriter):
         args = [self.text(arg) for arg in op.args]
         self.define(op, [self.dialect.plane(op.attrs["kind"], dtype, args, self)])
 
+    def _tile(self, op: Op) -> None:
+        self.dialect.tile(op, self)
+
+    _do_tile_fill = _do_tile_load = _do_tile_mma = _do_tile_store = _tile
+
     def _do_print(self, op: Op) -> None:
         lanes: list[tuple[str, DType]] = []
         formats = []
@@ -295,17 +312,3 @@ class Writer(MemoryWriter):
 
     def _do_assert(self, op: Op) -> None:
         self.line(f"if (!({self.text(op.args[0])})) {self.fault(op, '0', '0')}")
-
-
-def _of_plane(op: Op) -> bool:
-    return op.name.startswith("tile_")
-
-
-def is_memory(op: Op) -> bool:
-    """Return whether an operation names memory."""
-    return isinstance(op.type, Memory)
-
-
-def lanes_of(type_: Any) -> int:
-    """Return how many C variables hold a value."""
-    return type_.width if isinstance(type_, Vector) else 1

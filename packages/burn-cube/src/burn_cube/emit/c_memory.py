@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from burn_cube.emit.c_values import literal, unsigned
 from burn_cube.emit.dialect import Dialect
 from burn_cube.ir import Kernel, Op, written
@@ -41,6 +44,16 @@ class MemoryWriter:
         """Add a line."""
         self.lines.append("  " * self.depth + text)
 
+    @contextmanager
+    def captured(self) -> Iterator[list[str]]:
+        """Collect the lines that are added inside, instead of adding them to the body."""
+        outer, depth = self.lines, self.depth
+        self.lines, self.depth = [], 0
+        try:
+            yield self.lines
+        finally:
+            self.lines, self.depth = outer, depth
+
     def fresh(self) -> str:
         """Return a new name."""
         self._count += 1
@@ -63,11 +76,13 @@ class MemoryWriter:
 
     def define(self, op: Op, lanes: list[str]) -> None:
         """Declare a variable for each lane of a result."""
-        type_ = self.dialect.ctype(scalar_of(op.type))
-        made = []
-        for lane in lanes:
-            made.append(self.fresh())
-            self.line(f"const {type_} {made[-1]} = {lane};")
+        self.bind(op, self.dialect.ctype(scalar_of(op.type)), lanes)
+
+    def bind(self, op: Op, type_: str, values: list[str]) -> None:
+        """Declare a variable of a C type for each part of a result."""
+        made = [self.fresh() for _ in values]
+        for name, value in zip(made, values, strict=True):
+            self.line(f"const {type_} {name} = {value};")
         self.names[op] = made
 
     def need(self, name: str, text: str) -> str:
@@ -112,9 +127,9 @@ class MemoryWriter:
         made = self.dialect.pointer("global", dtype, name, constant)
         if self.dialect.name == "opencl":
             # A view may start anywhere, a sub-buffer only at an aligned place.
-            base = self.dialect.pointer("global", dtype, f"{name}_base", constant)
-            self.params += [base, f"const i64 {name}_offset"]
-            self.lines.append(f"{made} = {name}_base + {name}_offset;")
+            base = self.dialect.pointer("global", dtype, f"base_{name}", constant)
+            self.params += [base, f"const i64 offset_{name}"]
+            self.lines.append(f"{made} = base_{name} + offset_{name};")
         else:
             self.params.append(made)
 
@@ -135,7 +150,8 @@ class MemoryWriter:
 
     # --- accesses --------------------------------------------------------------------------
 
-    def _length(self, memory: Op) -> str:
+    def length(self, memory: Op) -> str:
+        """Return the number of elements of memory."""
         if memory.name == "alloc":
             return str(memory.attrs["size"])
         return self.facts["length", memory, 0]
@@ -149,7 +165,7 @@ class MemoryWriter:
         known = index.attrs["value"] if index.name == "const" else None
         if size is not None and known is not None and 0 <= known <= size - width:
             return None
-        at, length = self.text(index), self._length(memory)
+        at, length = self.text(index), self.length(memory)
         if width == 1:
             kind = unsigned(index.type if index.type.bits == 64 else self.kernel.index)
             wide = at if index.type.bits == int(kind[1:]) else f"({kind.replace('u', 'i')}){at}"
@@ -190,7 +206,7 @@ class MemoryWriter:
         for text in body:
             self.line(f"  {text}")
         if self.kernel.bounds == "validated":
-            self.line(f"}} else {self.fault(op, self.text(op.args[1]), self._length(op.args[0]))}")
+            self.line(f"}} else {self.fault(op, self.text(op.args[1]), self.length(op.args[0]))}")
         else:
             self.line("}")
 
@@ -225,10 +241,8 @@ class MemoryWriter:
         names = [self.fresh() for _ in range(width)]
         self.names[op] = names
         self.line(f"{dialect.ctype(dtype)} {', '.join(f'{name} = {zero}' for name in names)};")
-        outer, self.lines = self.lines, []
-        depth, self.depth = self.depth, 0
-        read = dialect.load_vector(place, dtype, width, aligned, memory.space, self)
-        body, self.lines, self.depth = self.lines, outer, depth
+        with self.captured() as body:
+            read = dialect.load_vector(place, dtype, width, aligned, memory.space, self)
         for name, lane in zip(names, read, strict=True):
             body.append(f"{name} = {lane}{' != 0' if dtype.is_bool else ''};")
         self._guarded(op, test, body)
@@ -245,11 +259,9 @@ class MemoryWriter:
         if width_of(value.type) == 1:
             self._guarded(op, test, [f"{place} = {lanes[0]};"])
             return
-        outer, self.lines = self.lines, []
-        depth, self.depth = self.depth, 0
         space = op.args[0].type.space
-        self.dialect.store_vector(place, dtype, lanes, aligned, space, self)
-        body, self.lines, self.depth = self.lines, outer, depth
+        with self.captured() as body:
+            self.dialect.store_vector(place, dtype, lanes, aligned, space, self)
         self._guarded(op, test, body)
 
     def _atomic(self, op: Op, kind: str) -> None:

@@ -14,6 +14,7 @@ from burn_std.dtypes import DType, bool_
 if TYPE_CHECKING:
     from burn_cube.emit.c_memory import MemoryWriter
 
+
 def plane_call(kind: str, dtype: DType, t: str, args: list[str], writer: MemoryWriter) -> str:
     """Return the call of a plane operation, adding its function.
 
@@ -106,4 +107,3 @@ def _bits() -> str:
         "  }\n"
         "  return plane_count == PLANE ? v : plane_read_u32(v, 0 PLANE_ARGS);\n}"
     )
-

@@ -15,9 +15,11 @@ from burn_cube.emit.c_math import HELPERS, SPELLED, helper
 from burn_cube.emit.c_memory import MemoryWriter
 from burn_cube.emit.c_plane import plane_call
 from burn_cube.emit.c_values import BFLOAT
+from burn_cube.emit.cuda_tiles import has_tensor_cores, variables, write_tile
 from burn_cube.emit.dialect import Dialect
 from burn_cube.errors import LaunchError
-from burn_cube.ir import Kernel, walk
+from burn_cube.ir import Kernel, Op, walk
+from burn_cube.types import Tile
 from burn_std.dtypes import DType, bfloat16, float16, float32
 
 TYPES = """\
@@ -176,6 +178,18 @@ class Cuda(Dialect):
             return made
         # Hardware that rounds to bfloat16 came with sm_80.
         return f"#if __CUDA_ARCH__ >= 800\n{made}\n#else\n{BFLOAT[name]}\n#endif"
+
+    def takes_tiles(self, kernel: Kernel) -> bool:
+        """Return whether the tiles go to tensor cores."""
+        return has_tensor_cores(kernel, self.arch.capability)
+
+    def tile_variables(self, type_: Tile) -> tuple[str, int]:
+        """Return the C type and the number of variables that hold a tile."""
+        return variables(type_)
+
+    def tile(self, op: Op, writer: MemoryWriter) -> None:
+        """Write an operation on tiles."""
+        write_tile(op, writer)
 
     def math(self, name: str, dtype: DType, args: tuple[str, ...], writer: MemoryWriter) -> str:
         """Return a call of a function of CUDA."""

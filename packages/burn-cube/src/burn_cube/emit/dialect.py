@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING
 
 from burn_cube.ir import Kernel, Op
+from burn_cube.types import Tile
 from burn_std.dtypes import DType
 
 if TYPE_CHECKING:
@@ -17,9 +18,11 @@ class Dialect(ABC):
 
     Attributes:
         name: `opencl` or `cuda`.
+        wide: whether the device computes in float64.
     """
 
     name: str
+    wide: bool = True
 
     @abstractmethod
     def check(self, kernel: Kernel) -> None:
@@ -121,9 +124,21 @@ class Dialect(ABC):
         """Return the declaration of shared memory at an offset of what the launch asks for."""
         raise NotImplementedError(name)
 
+    def takes_tiles(self, kernel: Kernel) -> bool:
+        """Return whether the device multiplies the kernel's tiles itself."""
+        return False
+
+    def tile_variables(self, type_: Tile) -> tuple[str, int]:
+        """Return the C type and the number of variables that hold a tile."""
+        raise NotImplementedError(type_.short)
+
     def tile(self, op: Op, writer: MemoryWriter) -> None:
         """Write an operation on matrix tiles."""
         raise NotImplementedError(op.name)
+
+    def takes_math(self) -> bool:
+        """Return whether the device's math functions are fast and exact enough."""
+        return True
 
     def ctype(self, dtype: DType) -> str:
         """Return the type of a variable.

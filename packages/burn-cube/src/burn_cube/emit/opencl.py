@@ -45,6 +45,7 @@ class Capabilities(NamedTuple):
         atomics_64_extended: their min, max, and, or, xor.
         shared_memory: bytes of local memory.
         max_cube_size: units of a cube at most.
+        own_math: its math functions are not taken: those of a processor are called lane by lane.
     """
 
     fp64: bool = True
@@ -52,6 +53,7 @@ class Capabilities(NamedTuple):
     atomics_64_extended: bool = True
     shared_memory: int = 1 << 30
     max_cube_size: int = 1 << 30
+    own_math: bool = False
 
 
 class OpenCl(Dialect):
@@ -65,6 +67,7 @@ class OpenCl(Dialect):
 
     def __init__(self, can: Capabilities = Capabilities()) -> None:  # noqa: B008 - immutable
         self.can = can
+        self.wide = can.fp64
 
     # --- what the device can do ------------------------------------------------------------
 
@@ -159,6 +162,10 @@ class OpenCl(Dialect):
             return f"FN f32 {name}(u16 h) {{ return vload_half(0, (const half*)&h); }}"
         body = "u16 h; vstore_half_rte(x, 0, (half*)&h); return h;"
         return f"FN u16 {name}(f32 x) {{ {body} }}"
+
+    def takes_math(self) -> bool:
+        """Return whether the built-in functions are taken."""
+        return not self.can.own_math
 
     def math(self, name: str, dtype: DType, args: tuple[str, ...], writer: MemoryWriter) -> str:
         """Return a call of a built-in function."""
