@@ -13,6 +13,7 @@ from burn_cube import Kernel
 from burn_cube_backend.code import UNITS, Code, Local, Val
 from burn_cube_backend.engine import Engine
 from burn_cube_backend.geometry import Ints, collapse, dense, size_of
+from burn_cube_backend.kernels import reduce_cpu
 from burn_cube_backend.kernels.maps import wide
 from burn_cube_backend.payload import CubeTensor
 from burn_cube_backend.table import kernel, maker
@@ -188,6 +189,9 @@ def reduce(engine: Engine, r: Reducer, x: CubeTensor, dims: Dims, keepdim: bool)
         return out
     outer, (steps,) = collapse([x.shape[k] for k in kept], [[x.strides[k] for k in kept]])
     inner, (hops,) = collapse([x.shape[k] for k in gone], [[x.strides[k] for k in gone]])
+    start = first_value(r.op, r.acc)
+    if reduce_cpu.reduced(engine, r, start, x, out, (outer, steps), (inner, hops)):
+        return out
     index = engine.index_dtype(x, out, count=max(count, length))
     spec = (r, len(outer), len(inner), index)
     tail = [length, x.offset, *outer, *steps, *inner, *hops]

@@ -1,0 +1,286 @@
+"""Reductions on a processor: in vectors along rows, and in panels of columns across them.
+
+A row is read in vectors with accumulators enough to hide the latency of a sum. Where the reduced
+dim is not the contiguous one, a unit owns a panel of neighbouring columns and walks down the rows,
+so that every line of the cache is read once. Long reductions with few results are cut in pieces.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from burn_cube import Kernel
+from burn_cube.types import Vector
+from burn_cube_backend.code import Code, Val
+from burn_cube_backend.engine import Engine
+from burn_cube_backend.payload import CubeTensor
+from burn_std import DType
+
+LANES = 16
+# Vectors that a row is read with at a time, and the widest panel in vectors.
+STEPS, PANEL = 4, 8
+# Rows shorter than this go to the plain kernel, one row per unit.
+SHORT = 2 * LANES
+# A piece of a row has at least this many elements, a piece of columns this many rows.
+PIECE, ROWS = 1 << 14, 256
+_OPS = {"sum": "add", "prod": "mul", "max": "max", "min": "min", "argmax": "gt", "argmin": "lt"}
+
+
+class Spec(NamedTuple):
+    """What a kernel depends on.
+
+    Attributes:
+        op: name of the reduction.
+        source: dtype of the elements.
+        middle: dtype to which elements convert first.
+        acc: dtype of the state.
+        out: dtype of the result.
+        start: state before the first element.
+        rank: dims of the results.
+        panel: vectors of a panel of columns, 0 where rows are contiguous.
+        place: dtype of places.
+    """
+
+    op: str
+    source: DType
+    middle: DType
+    acc: DType
+    out: DType
+    start: Any
+    rank: int
+    panel: int
+    place: DType
+
+    @property
+    def places(self) -> bool:
+        """Whether places of extremes are wanted."""
+        return self.op.startswith("arg")
+
+
+class _Lanes:
+    """The state of a vector of elements, or of one."""
+
+    def __init__(self, code: Code, s: Spec, width: int) -> None:
+        self.code, self.s, self.width = code, s, width
+        kind: Any = s.acc if width == 1 else Vector(s.acc, width)
+        place: Any = s.place if width == 1 else Vector(s.place, width)
+        self.value = code.b.slot(kind)
+        code.b.set(self.value, code.const(s.start, kind).op)
+        self.place = code.b.slot(place) if s.places else None
+        if self.place is not None:
+            code.b.set(self.place, code.const(-1, place).op)
+
+    def get(self) -> Val:
+        """Return the value."""
+        return Val(self.code, self.code.b.get(self.value))
+
+    def at(self) -> Val:
+        """Return the places."""
+        assert self.place is not None  # noqa: S101 - only where places are wanted
+        return Val(self.code, self.code.b.get(self.place))
+
+    def step(self, value: Val, place: Val | None) -> None:
+        """Take elements that stand behind those before."""
+        now, b = self.get(), self.code.b
+        if self.place is None or place is None:
+            b.set(self.value, now.call(_OPS[self.s.op], value).op)
+            return
+        better = value.call(_OPS[self.s.op], now)
+        if value.dtype.is_float:
+            better = (better | value.call("isnan")) & ~now.call("isnan")
+        # The state before the first element loses against an equal one.
+        better = better | (self.at() < 0)
+        b.set(self.value, better.pick(value, now).op)
+        b.set(self.place, better.pick(place, self.at()).op)
+
+    def merge(self, value: Val, place: Val | None) -> None:
+        """Take another state: the lowest place wins among equals."""
+        if self.place is None or place is None:
+            self.step(value, None)
+            return
+        now, at, b = self.get(), self.at(), self.code.b
+        better, same = value.call(_OPS[self.s.op], now), value.eq(now)
+        if value.dtype.is_float:
+            nan, was = value.call("isnan"), now.call("isnan")
+            better, same = (better | nan) & ~was, same | (nan & was)
+        take = (place >= 0) & ((at < 0) | better | (same & (place < at)))
+        b.set(self.value, take.pick(value, now).op)
+        b.set(self.place, take.pick(place, at).op)
+
+    def result(self, out: Any, at: Val) -> None:
+        """Write value or places, in vectors as they are."""
+        made = self.at() if self.place is not None else self.get()
+        self.code.b.store(out.op, at.op, made.cast(self.s.out).op)
+
+
+def _lane(code: Code, value: Val, k: int) -> Val:
+    return Val(code, code.b.extract(value.op, k))
+
+
+def _load(code: Code, s: Spec, x: Any, at: Val, width: int) -> Val:
+    return Val(code, code.b.load(x.op, at.op, width)).cast(s.middle).cast(s.acc)
+
+
+def _numbers(code: Code, s: Spec, k: Val, width: int) -> Val | None:
+    if not s.places:
+        return None
+    if width == 1:
+        return k
+    lanes = Val(code, code.b.vector(*[code.at(i).op for i in range(width)]))
+    return Val(code, code.b.splat(k.op, width)) + lanes
+
+
+def row_kernel(s: Spec) -> Kernel:
+    """Write the reduction of one piece of a contiguous row by each unit."""
+    code = Code(f"{s.op}_rows", s.place, 1)
+    out, x = code.buffer("out", s.out), code.buffer("x", s.source)
+    pieces, piece, length = code.place("pieces"), code.place("piece"), code.place("length")
+    offset = code.place("offset")
+    extents, strides = code.places("extent", s.rank), code.places("stride", s.rank)
+    unit = code.special("cube_pos")
+    o = unit // pieces
+    start = (unit - o * pieces) * piece
+    stop = (start + piece).call("min", length)
+    base = code.walk(offset, code.coords(o, extents), strides)
+    states = [_Lanes(code, s, LANES) for _ in range(STEPS)]
+    block = LANES * STEPS
+    many = start + (stop - start) // block * block
+    whole = start + (stop - start) // LANES * LANES
+    with code.loop(start, many, code.at(block)) as k:
+        for n, state in enumerate(states):
+            at = k + n * LANES
+            state.step(_load(code, s, x, base + at, LANES), _numbers(code, s, at, LANES))
+    with code.loop(many, whole, code.at(LANES)) as k:
+        states[0].step(_load(code, s, x, base + k, LANES), _numbers(code, s, k, LANES))
+    for state in states[1:]:
+        states[0].merge(state.get(), state.at() if s.places else None)
+    total = _Lanes(code, s, 1)
+    if s.places:
+        for n in range(LANES):
+            total.merge(_lane(code, states[0].get(), n), _lane(code, states[0].at(), n))
+    else:
+        # Halves meet halves, so that the additions are as even as the lanes.
+        lanes = [_lane(code, states[0].get(), n) for n in range(LANES)]
+        while len(lanes) > 1:
+            half = len(lanes) // 2
+            pairs = zip(lanes[:half], lanes[half:], strict=True)
+            lanes = [a.call(_OPS[s.op], b) for a, b in pairs]
+        total.step(lanes[0], None)
+    with code.loop(whole, stop) as k:
+        total.merge(_load(code, s, x, base + k, 1), k if s.places else None)
+    total.result(out, unit)
+    return code.finish()
+
+
+def column_kernel(s: Spec) -> Kernel:
+    """Write the reduction of a panel of columns over a piece of the rows by each unit.
+
+    The last panel ends with the last column and may overlap the one before: both write the same.
+    """
+    code = Code(f"{s.op}_columns", s.place, 1)
+    out, x = code.buffer("out", s.out), code.buffer("x", s.source)
+    panels, columns = code.place("panels"), code.place("columns")
+    count, piece = code.place("count"), code.place("piece")
+    length, hop, offset = code.place("length"), code.place("hop"), code.place("offset")
+    extents, strides = code.places("extent", s.rank), code.places("stride", s.rank)
+    unit, wide = code.special("cube_pos"), LANES * s.panel
+    rest = unit // panels
+    column = ((unit - rest * panels) * wide).call("min", columns - wide)
+    number, o = rest // count, rest % count
+    start = number * piece
+    stop = (start + piece).call("min", length)
+    base = code.walk(offset, code.coords(o, extents), strides) + column
+    states = [_Lanes(code, s, LANES) for _ in range(s.panel)]
+    with code.loop(start, stop) as k:
+        place = Val(code, code.b.splat(k.op, LANES)) if s.places else None
+        at = base + k * hop
+        for n, state in enumerate(states):
+            state.step(_load(code, s, x, at + n * LANES, LANES), place)
+    for n, state in enumerate(states):
+        state.result(out, rest * columns + column + n * LANES)
+    return code.finish()
+
+
+def reduced(
+    engine: Engine, r: Any, start: Any, x: CubeTensor, out: CubeTensor, outer: Any, inner: Any
+) -> bool:
+    """Reduce on a processor; False where these kernels do not fit.
+
+    Args:
+        engine: the device.
+        r: what the reduction does, a `Reducer`.
+        start: state before the first element.
+        x: the operand.
+        out: row-major result.
+        outer: extents and strides of the results.
+        inner: the same of the reduced dims.
+    """
+    client = engine.client
+    if client.properties.kind != "cpu" or client.name != "cpu" or r.op not in _OPS:
+        return False
+    if r.acc.is_bool or r.source.is_bool or len(inner[0]) != 1:
+        return False
+    (extents, strides), length, hop = outer, inner[0][0], inner[1][0]
+    index = engine.index_dtype(x, out, count=max(out.size, length))
+    args = (r.op, r.source, r.middle, r.acc)
+    threads = getattr(client.runtime, "threads", 1)
+    if hop == 1 and length >= SHORT:
+        return _rows(engine, args, start, x, out, (extents, strides), length, index, threads)
+    columns = extents[-1]
+    if strides[-1] != 1 or columns < LANES or length < 2:
+        return False
+    panel = next(p for p in (PANEL, 4, 2, 1) if columns >= p * LANES)
+    panels, count = -(-columns // (panel * LANES)), out.size // columns
+    pieces = 1
+    if panels * count < 2 * threads and not r.op.startswith("arg"):
+        pieces = max(1, min(4 * threads, length // ROWS))
+    piece = -(-length // pieces)
+    pieces = -(-length // piece)
+    kind = r.out if pieces == 1 else r.acc
+    target = out if pieces == 1 else engine.empty((pieces, out.size), kind)
+    heads, steps = (extents[:-1] or (1,)), (strides[:-1] or (0,))
+    spec = Spec(*args, kind, start, len(heads), panel, index)
+    _weighed(engine, column_kernel, spec, piece * panel * 4)
+    engine.cubes(column_kernel, (spec,), panels * count * pieces, [
+        target.buf, x.buf, panels, columns, count, piece, length, hop, x.offset, *heads, *steps,
+    ])  # fmt: skip
+    return pieces == 1 or _again(engine, r, start, target, out)
+
+
+def _rows(
+    engine: Engine, args: Any, start: Any, x: CubeTensor, out: CubeTensor, outer: Any,
+    length: int, index: DType, threads: int,
+) -> bool:  # fmt: skip
+    extents, strides = outer
+    pieces = 1
+    if out.size < 2 * threads and not args[0].startswith("arg"):
+        pieces = max(1, min(8 * threads, length // PIECE))
+    piece = -(-length // pieces)
+    pieces = -(-length // piece)
+    kind = out.dtype if pieces == 1 else args[3]
+    target = out if pieces == 1 else engine.empty((out.size, pieces), kind)
+    spec = Spec(*args, kind, start, len(extents), 0, index)
+    _weighed(engine, row_kernel, spec, piece)
+    engine.cubes(row_kernel, (spec,), out.size * pieces, [
+        target.buf, x.buf, pieces, piece, length, x.offset, *extents, *strides,
+    ])  # fmt: skip
+    if pieces == 1:
+        return True
+    last = Spec(args[0], kind, kind, kind, out.dtype, start, 1, 0, index)
+    engine.cubes(row_kernel, (last,), out.size, [
+        out.buf, target.buf, 1, pieces, pieces, 0, out.size, pieces,
+    ])  # fmt: skip
+    return True
+
+
+def _again(engine: Engine, r: Any, start: Any, parts: CubeTensor, out: CubeTensor) -> bool:
+    last = r._replace(source=r.acc, middle=r.acc)
+    count = parts.shape[0]
+    return reduced(engine, last, start, parts, out, ((out.size,), (1,)), ((count,), (out.size,)))
+
+
+def _weighed(engine: Engine, make: Any, spec: Spec, work: int) -> None:
+    """Tell the runtime how much one unit does: it cannot see how long the loop is."""
+    program = engine.loaded(make, (spec,))
+    if hasattr(program, "cost"):
+        program.cost = max(1, work)
