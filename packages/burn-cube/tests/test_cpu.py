@@ -7,10 +7,10 @@ import threading
 
 import numpy as np
 import pytest
-from burn_std.dtypes import bfloat16, float32, int32
 
 import burn_cube as bc
 from burn_cube.conformance import cases, check
+from burn_std.dtypes import bfloat16, float32, int32
 
 pytest.importorskip("llvmlite")
 

@@ -4,10 +4,10 @@ import os
 
 import numpy as np
 import pytest
-from burn_std.dtypes import float32, int32
 
 import burn_cube as bc
 from burn_cube.conformance import cases, check
+from burn_std.dtypes import float32, int32
 
 # A driver takes most of a second to compile a kernel: a part of the cases, or all on request.
 EVERY = 1 if os.environ.get("BURN_CUBE_ALL") else 14

@@ -9,7 +9,6 @@ import math
 
 import numpy as np
 import pytest
-from burn_std.dtypes import bool_, float16, float32, float64, int8, int32, uint8
 
 import burn_cube as bc
 from burn_cube import (
@@ -35,6 +34,7 @@ from burn_cube import (
     unroll,
     vector,
 )
+from burn_std.dtypes import bool_, float16, float32, float64, int8, int32, uint8
 
 WRONG = []
 F = Float
@@ -219,7 +219,7 @@ def _(x: Array[F]):
 
 @wrong("expression: Await is not part|expression: SetComp is not part", "{")
 def _(x: Array[F]):
-    y = {k for k in range(3)}  # <-
+    y = {k + 1 for k in range(3)}  # <-
     x[0] = len(y)
 
 
@@ -399,7 +399,7 @@ def _(x: Array[F]):
 
 @wrong("sync_cube: every unit of the cube comes here together", "sync_cube")
 def _(x: Array[F]):
-    if ABSOLUTE_POS >= len(x):
+    if len(x) <= ABSOLUTE_POS:
         return
     tile = SharedMemory(F, CUBE_DIM)
     tile[UNIT_POS] = x[ABSOLUTE_POS]

@@ -131,7 +131,6 @@ from burn_cube.mathematics import (
     trunc as trunc,
     truncdiv as truncdiv,
 )
-from burn_cube.types import Vector as Vector
 from burn_cube.runtime import (
     Client as Client,
     DeviceArray as DeviceArray,
@@ -139,3 +138,4 @@ from burn_cube.runtime import (
     profile as profile,
     runtimes as runtimes,
 )
+from burn_cube.types import Vector as Vector

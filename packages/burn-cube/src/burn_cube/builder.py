@@ -62,7 +62,8 @@ class Builder:
         if index not in (int32, int64):
             raise KernelTypeError(name, "the index dtype is int32 or int64", got=index)
         self.name = re.sub(r"\W", "_", name)
-        self.dims = (*dims, 1, 1)[:3]
+        x, y, z = (*dims, 1, 1)[:3]
+        self.dims = (x, y, z)
         self.index = index
         self.plane_dim = plane_dim
         self.bounds = bounds
@@ -402,9 +403,7 @@ class Builder:
             raise self.error("tile_mma", rule, got, types=True)
         return self.emit("tile_mma", acc.type, (a, b, acc))
 
-    def tile_store(
-        self, memory: Op, index: Op, stride: Op, tile: Op, layout: str = "row"
-    ) -> None:
+    def tile_store(self, memory: Op, index: Op, stride: Op, tile: Op, layout: str = "row") -> None:
         """Add a write of an accumulator tile into memory of float32."""
         self._place("tile_store", memory, index)
         if getattr(tile.type, "use", "") != "acc" or memory.type.elem is not float32:

@@ -1,10 +1,10 @@
 """The errors of the kernel language and of its runtimes.
 
     BurnError
-      KernelError(ValueError)        a kernel breaks a rule of the language; knows file, line, column
+      KernelError(ValueError)        a kernel breaks a rule of the language; it knows the place
         KernelTypeError(TypeError)   the types of its operands do not fit
       LaunchError(ValueError)        a launch has the wrong arguments, grid or cube size
-      KernelFaultError               (ExecutionError) a running kernel broke a rule: bounds, race, assert
+      KernelFaultError               (ExecutionError) a running kernel broke a rule
       OutOfMemoryError               (ExecutionError) the device has no memory left
 
 A message of the first group ends in the user's source line with a caret under the column.

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from burn_cube.builder import BOUNDS, Builder
 from burn_cube.errors import KernelError, LaunchError
-from burn_cube.frontend.expand import Inlined, current_expander, expand
+from burn_cube.frontend.calls import Inlined
+from burn_cube.frontend.expand import current_expander, expand
 from burn_cube.frontend.frame import Frame
 from burn_cube.frontend.memory import ArrayVal, TensorVal
 from burn_cube.frontend.source import Source

@@ -427,9 +427,7 @@ def tile_load(
     inner = 8 if memory.dtype is float32 else 16
     rows, cols = {"a": (16, inner), "b": (inner, 16)}.get(use, (16, 16))
     place = memory._place(position)
-    return Val(
-        builder.tile_load(use, memory.op, place, index_op(stride), rows, cols, layout)
-    )
+    return Val(builder.tile_load(use, memory.op, place, index_op(stride), rows, cols, layout))
 
 
 def tile_mma(a: Val, b: Val, acc: Val) -> Val:

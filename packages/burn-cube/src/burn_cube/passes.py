@@ -6,6 +6,7 @@ one correctly rounded operation does it.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from burn_cube.builder import wrap
@@ -105,7 +106,7 @@ def _known_branch(op: Op) -> Region | None:
     return None if cond.name != "const" else op.regions[0 if cond.attrs["value"] else 1]
 
 
-_FOLD_INT = {
+_FOLD_INT: dict[str, Callable[[Any, Any], Any]] = {
     "add": lambda a, b: a + b,
     "sub": lambda a, b: a - b,
     "mul": lambda a, b: a * b,
@@ -117,7 +118,7 @@ _FOLD_INT = {
     "min": min,
     "max": max,
 }
-_FOLD_TRUTH = {
+_FOLD_TRUTH: dict[str, Callable[[Any, Any], Any]] = {
     "eq": lambda a, b: a == b,
     "ne": lambda a, b: a != b,
     "lt": lambda a, b: a < b,

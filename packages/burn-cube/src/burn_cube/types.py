@@ -59,7 +59,7 @@ class Vector:
 def _vector(dtype: DType, width: int) -> Vector:
     if width not in WIDTHS:
         raise ValueError(f"Vector: the width is one of {WIDTHS}; got {width}")
-    if not isinstance(dtype, DType) or dtype.is_quantized:
+    if dtype.is_quantized:
         raise ValueError(f"Vector: lanes are plain scalars; got {dtype!r}")
     made = object.__new__(Vector)
     made.dtype = dtype

@@ -1,5 +1,6 @@
 # ruff: noqa: D103 - the functions here are kernels, named by what they test
-# mypy: ignore-errors - what an annotation means in a kernel, a type checker cannot know
+# What an annotation means in a kernel, a type checker cannot know.
+# mypy: ignore-errors
 """Cases of arithmetic: every operator on every dtype, the math table, casts."""
 
 from __future__ import annotations

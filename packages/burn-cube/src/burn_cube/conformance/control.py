@@ -1,5 +1,6 @@
 # ruff: noqa: D101, D102, D103 - the functions here are kernels, named by what they test
-# mypy: ignore-errors - what an annotation means in a kernel, a type checker cannot know
+# What an annotation means in a kernel, a type checker cannot know.
+# mypy: ignore-errors
 """Cases of control flow, locals, calls, compile-time values and structs."""
 
 from __future__ import annotations

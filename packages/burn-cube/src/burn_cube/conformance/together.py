@@ -1,5 +1,6 @@
 # ruff: noqa: D103 - the functions here are kernels, named by what they test
-# mypy: ignore-errors - what an annotation means in a kernel, a type checker cannot know
+# What an annotation means in a kernel, a type checker cannot know.
+# mypy: ignore-errors
 """Cases of memory and of units that work together: shared memory, planes, atomics, vectors."""
 
 from __future__ import annotations
@@ -59,9 +60,7 @@ def tree_sum(x: Array[F], out: Array[F]):
     tile[UNIT_POS] = x[ABSOLUTE_POS] if len(x) > ABSOLUTE_POS else F(0)
     sync_cube()
     step = comptime(CUBE_DIM // 2)
-    steps = []
-    for k in unroll(range(step.bit_length())):
-        steps.append(step >> k)
+    steps = [step >> k for k in range(step.bit_length())]
     for half in steps:
         if half > UNIT_POS:
             tile[UNIT_POS] = tile[UNIT_POS] + tile[UNIT_POS + half]

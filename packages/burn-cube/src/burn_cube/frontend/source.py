@@ -92,10 +92,9 @@ class Assigned(ast.NodeVisitor):
         self._element(node)
 
     def _element(self, node: ast.Subscript | ast.Attribute) -> None:
-        if isinstance(node.ctx, ast.Store):
-            if isinstance(node.value, ast.Name):
-                part = node.attr if isinstance(node, ast.Attribute) else "[]"
-                self.elements.setdefault(node.value.id, set()).add(part)
+        if isinstance(node.ctx, ast.Store) and isinstance(node.value, ast.Name):
+            part = node.attr if isinstance(node, ast.Attribute) else "[]"
+            self.elements.setdefault(node.value.id, set()).add(part)
         self.generic_visit(node)
 
     def visit_For(self, node: ast.For) -> None:  # noqa: D102

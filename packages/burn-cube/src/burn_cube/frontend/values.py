@@ -101,7 +101,7 @@ class Val:
         )  # fmt: skip
 
     __int__ = __index__
-    __float__ = __index__  # type: ignore[assignment]  # it raises as well
+    __float__ = __index__
 
     def __len__(self) -> int:
         return self.width if isinstance(self.type, Vector) else self.__index__()
@@ -109,9 +109,9 @@ class Val:
     def __iter__(self) -> Any:
         return iter([self[lane] for lane in range(len(self))])
 
-    def __getitem__(self, lane: int) -> Val:
+    def __getitem__(self, lane: Any) -> Val:
         builder = builder_of("lane")
-        if isinstance(lane, Val):
+        if not isinstance(lane, int):
             raise builder.error("lane", "the lane is a compile-time number", lane)
         return Val(builder.extract(self.op, lane if lane >= 0 else lane + self.width))
 

@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 
 from burn_cube.errors import KernelFaultError, LaunchError
-from burn_cube.lowering.halves import widen_halves
 from burn_cube.interpreter.memory import Watched, Watcher
 from burn_cube.interpreter.numeric import NUMERIC, cast, native
 from burn_cube.interpreter.planes import plane
 from burn_cube.ir import Kernel, Op, Region
+from burn_cube.lowering.halves import widen_halves
 from burn_cube.lowering.rewrite import clone
 from burn_cube.lowering.tiles import tiles_in_memory
 from burn_cube.types import Memory, Vector, scalar_of, width_of
@@ -354,11 +354,11 @@ class _Machine:
         memory, lanes, places = self._access(op, 1)
         value = np.broadcast_to(self._value(op.args[2]), (self.lanes,))
         old = np.zeros(self.lanes, memory.data.dtype)
-        names = {"exchange": lambda a, b: b}
-        fn = names.get(op.attrs["kind"]) or NUMERIC[op.attrs["kind"]]
+        kind = op.attrs["kind"]
         for lane, place in zip(lanes, places, strict=True):
             old[lane] = memory.data[place]
-            memory.data[place] = fn(old[lane], value[lane])
+            new = value[lane] if kind == "exchange" else NUMERIC[kind](old[lane], value[lane])
+            memory.data[place] = new
         self.values[op] = old
 
     def _do_atomic_cas(self, op: Op) -> None:

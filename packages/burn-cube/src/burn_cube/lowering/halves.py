@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from burn_cube.builder import Builder
 from burn_cube.ir import Kernel, Op
-from burn_cube.operations import PURE
 from burn_cube.lowering.rewrite import rewrite, same
+from burn_cube.operations import PURE
 from burn_cube.types import Vector, like, scalar_of
 from burn_std.dtypes import DType, bfloat16, bool_, float16, float32
 

@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-
-from burn_std.dtypes import DType, bfloat16, float16, float32, uint16, uint32, uint64
+from typing import Any
 
 from burn_cube.builder import Builder
 from burn_cube.frontend.values import Val, swap_builder
 from burn_cube.ir import Kernel, Op, walk
-from burn_cube.language import bitcast, cast, select
+from burn_cube.language import bitcast, cast
+from burn_cube.lowering.choice import select
 from burn_cube.lowering.rewrite import rewrite
 from burn_cube.types import like, scalar_of
+from burn_std.dtypes import DType, bfloat16, float16, float32, uint16, uint32, uint64
 
 
 def legalize(kernel: Kernel) -> Kernel:
@@ -50,7 +51,7 @@ def _with(builder: Builder, make: Callable[[], Val | None]) -> Op | None:
     return None if made is None else made.op
 
 
-def raw(name: str, a: Val, b: Val) -> Val:
+def raw(name: str, a: Val, b: Any) -> Val:
     """Append an operation that has no edge rules of its own."""
     from burn_cube.frontend.values import binary
 
@@ -203,15 +204,15 @@ _RULES: dict[str, Callable[..., Val | None]] = {
     "rem": _rem,
     "shl": _shift("shl"),
     "shr": _shift("shr"),
-    "min": lambda a, b: select((a < b) | (a != a), a, b) if a.dtype.is_float else (  # noqa: PLR0124
+    "min": lambda a, b: select((a < b) | (a != a), a, b) if a.dtype.is_float else (
         select(a < b, a, b)
     ),
-    "max": lambda a, b: select((a > b) | (a != a), a, b) if a.dtype.is_float else (  # noqa: PLR0124
+    "max": lambda a, b: select((a > b) | (a != a), a, b) if a.dtype.is_float else (
         select(a > b, a, b)
     ),
     "sign": _sign,
     "abs": _abs,
-    "isnan": lambda a: a != a,  # noqa: PLR0124
+    "isnan": lambda a: a != a,
     "isinf": lambda a: abs(a) == math.inf,
     "isfinite": lambda a: abs(a) < math.inf,
     "copysign": _copysign,
@@ -240,7 +241,7 @@ def _to_bfloat16(value: Val) -> Val:
     top = raw("raw_shr", bits, 16)
     rounded = raw("raw_shr", bits + 0x7FFF + (top & 1), 16)
     nan = (top & 0x8000) | 0x7FC0
-    made = select(value != value, nan, rounded)  # noqa: PLR0124
+    made = select(value != value, nan, rounded)
     return bitcast(cast(made, uint16), bfloat16)
 
 
@@ -250,7 +251,7 @@ def _saturate(value: Val, new: DType) -> Val:
     )  # fmt: skip
     # As floats: the upper bound may round up to a power of two, so the test is >=.
     below, above = value <= float(low), value >= float(high)
-    inside = ~(below | above | (value != value))  # noqa: PLR0124
+    inside = ~(below | above | (value != value))
     from burn_cube.frontend.values import builder_of
 
     builder = builder_of()
@@ -258,4 +259,4 @@ def _saturate(value: Val, new: DType) -> Val:
     made = Val(builder.emit("raw_cast", like(value.type, new), (safe.op,)))
     made = select(above, Val(builder.const(high, made.type)), made)
     made = select(below, Val(builder.const(low, made.type)), made)
-    return select(value != value, Val(builder.const(0, made.type)), made)  # noqa: PLR0124
+    return select(value != value, Val(builder.const(0, made.type)), made)

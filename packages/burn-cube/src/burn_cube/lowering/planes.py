@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from burn_std.dtypes import bool_, int32, uint32
-
 from burn_cube.builder import Builder
 from burn_cube.frontend.memory import ArrayVal
 from burn_cube.frontend.values import Val, binary, swap_builder
 from burn_cube.ir import Kernel, Op
-from burn_cube.language import bitcast, cast, select
+from burn_cube.language import cast, select
 from burn_cube.lowering.rewrite import rewrite
+from burn_std.dtypes import uint32
+
 
 def planes_in_memory(kernel: Kernel) -> Kernel:
     """Replace plane operations and plane barriers in place; return the kernel."""
@@ -34,6 +34,7 @@ def planes_in_memory(kernel: Kernel) -> Kernel:
             swap_builder(before)
 
     return rewrite(kernel, rule)
+
 
 class _Plane:
     def __init__(self, kernel: Kernel, builder: Builder, made: dict[object, ArrayVal]) -> None:
@@ -134,4 +135,3 @@ class _Plane:
             first = self.shared(word)[self.first]
             word = select(self.count == self.size, word, first)
         return word
-

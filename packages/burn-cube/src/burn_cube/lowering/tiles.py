@@ -7,15 +7,15 @@ are added with increasing k; tensor cores add in an order of their own.
 
 from __future__ import annotations
 
-from burn_std.dtypes import float32, uint32
-
 from burn_cube.builder import Builder
 from burn_cube.frontend.memory import ArrayVal
 from burn_cube.frontend.values import Val, swap_builder
 from burn_cube.ir import Kernel, Op, walk
-from burn_cube.language import bitcast, cast, fma, select
+from burn_cube.language import bitcast, cast, fma
+from burn_cube.lowering.choice import select
 from burn_cube.lowering.rewrite import rewrite
 from burn_cube.types import Tile
+from burn_std.dtypes import float32, uint32
 
 
 def tiles_in_memory(kernel: Kernel) -> Kernel:

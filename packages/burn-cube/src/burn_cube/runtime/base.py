@@ -7,9 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from burn_std.dtypes import DType, int64
-
 from burn_cube.ir import Kernel
+from burn_std.dtypes import DType, int64
 
 Grid = tuple[int, int, int]
 

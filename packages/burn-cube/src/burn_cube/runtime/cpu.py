@@ -18,7 +18,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from burn_std.dtypes import PLAIN
 
 from burn_cube.errors import KernelFaultError
 from burn_cube.ir import Kernel, Op, walk
@@ -27,6 +26,7 @@ from burn_cube.runtime.base import API_VERSION, Program, Properties, Runtime
 from burn_cube.runtime.cache import digest_of, emitter_version, kernel_cache
 from burn_cube.runtime.faults import fault_of
 from burn_cube.runtime.words import Packer
+from burn_std.dtypes import PLAIN
 
 HUGE = 2 << 20
 # A chunk of work should take this many simple operations, about 10 microseconds.
@@ -65,10 +65,6 @@ class HostEvent:
 
     def __init__(self) -> None:
         self.at = time.perf_counter()
-
-    def done(self) -> bool:
-        """Return True: it is reached."""
-        return True
 
     def done(self) -> bool:
         """Return True: it is reached."""

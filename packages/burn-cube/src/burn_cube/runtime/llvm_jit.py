@@ -7,8 +7,8 @@ import threading
 from functools import cache
 from typing import Any
 
-import llvmlite
-import llvmlite.binding as llvm
+import llvmlite  # type: ignore[import-untyped]  # ships no types
+import llvmlite.binding as llvm  # type: ignore[import-untyped]
 
 _LOCK = threading.Lock()
 

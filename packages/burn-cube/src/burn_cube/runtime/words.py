@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from burn_std.dtypes import bfloat16
 
 from burn_cube.builder import wrap
 from burn_cube.interpreter.numeric import to_bfloat16
 from burn_cube.ir import Kernel
 from burn_cube.types import Memory
+from burn_std.dtypes import bfloat16
 
 FORMATS = {
     "bool": "?7x", "int8": "b7x", "uint8": "B7x", "int16": "h6x", "uint16": "H6x",
