@@ -157,3 +157,12 @@ def test_unpooling_of_overlapping_windows_assigns() -> None:
 def test_lp_pool_is_a_norm_of_windows() -> None:
     out = F.lp_pool1d(burn.tensor([[[3.0, 4.0, 0.0, 5.0]]]), 2.0, 2)
     np.testing.assert_allclose(out.numpy(), [[[5.0, 5.0]]], rtol=1e-6)
+
+
+def test_conv_transpose_of_an_empty_signal_has_empty_gradients():
+    device = Device.default().autodiff()
+    x = burn.zeros(2, 0, 3, device=device).require_grad()
+    weight = burn.ones(2, 2, 2, 2, device=device).require_grad()
+    grads = F.conv_transpose2d(x, weight).sum().backward()
+    assert x.grad(grads).shape == (2, 0, 3)
+    assert weight.grad(grads).sum().item() == 0

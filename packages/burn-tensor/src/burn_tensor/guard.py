@@ -169,7 +169,7 @@ def explained(
     typed = isinstance(cause, BurnError)
     if typed:
         cause.__suppress_context__ = True
-        if any(isinstance(v, FunctionType) for v in values):
+        if any("Callable" in str(a) for a in body.__annotations__.values()):
             return cause  # a function of the user may have raised it, and its frames matter
         if not isinstance(cause, ExecutionError):
             return cause.with_traceback(None)

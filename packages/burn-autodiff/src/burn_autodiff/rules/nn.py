@@ -32,6 +32,10 @@ def conv_transpose(c: Call, g: Tensor, x: Tensor, weight: Tensor) -> Grads:
     stride, padding, _, dilation, groups = c.attrs
     how = (stride, padding, dilation, groups)
     gx = gw = None
+    if 0 in c.shapes[0][2:]:  # an empty signal has no windows for the products below
+        gx = c.ops.full(c.dtypes[0], c.shapes[0], 0) if c.need[0] else None
+        gw = c.ops.full(c.dtypes[1], c.shapes[1], 0) if c.need[1] else None
+        return gx, gw, _bias(c, g)
     if c.need[0]:
         # An output padding of a stride or more leaves room for windows beyond those of x.
         gx = fit(c, c.ops.conv(g, weight, None, *how), c.shapes[0])

@@ -35,7 +35,7 @@ def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
 
     Source: Clevert et al., Exponential Linear Units, 2015
     """
-    return input.b.elu(input, alpha)
+    return input.b.elu(input, float(alpha))
 
 
 def selu(input: Tensor, inplace: bool = False) -> Tensor:
@@ -93,7 +93,7 @@ def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     """
     if alpha == 0:
         raise ArgumentError("celu", "alpha must not be 0", got=alpha)
-    return input.b.celu(input, alpha)
+    return input.b.celu(input, float(alpha))
 
 
 def gelu(input: Tensor, approximate: str = "none") -> Tensor:

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from burn_std import ArgumentError, ShapeError
+from burn_tensor.arguments import as_number
 from burn_tensor.tensor import Tensor
 
 
@@ -82,7 +83,7 @@ def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = Fals
         >>> burn.functional.leaky_relu(burn.tensor([-2.0, 2.0]), 0.5).tolist()
         [-1.0, 2.0]
     """
-    return input.b.leaky_relu(input, negative_slope)
+    return input.b.leaky_relu(input, float(negative_slope))
 
 
 def rrelu(
@@ -193,7 +194,11 @@ def threshold(input: Tensor, threshold: float, value: float, inplace: bool = Fal
         >>> burn.functional.threshold(burn.tensor([1.0, 3.0]), 2.0, 9.0).tolist()
         [9.0, 3.0]
     """
-    return input.b.threshold(input, threshold, value)
+    return input.b.threshold(
+        input,
+        as_number("threshold", "threshold", threshold),
+        as_number("threshold", "value", value),
+    )
 
 
 def hardtanh(
@@ -302,7 +307,7 @@ def hardshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
         >>> burn.functional.hardshrink(burn.tensor([0.25, 2.0])).tolist()
         [0.0, 2.0]
     """
-    return input.b.hardshrink(input, lambd)
+    return input.b.hardshrink(input, float(lambd))
 
 
 def softshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
@@ -330,4 +335,4 @@ def softshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
     """
     if lambd < 0:
         raise ArgumentError("softshrink", "lambd must not be negative", got=lambd)
-    return input.b.softshrink(input, lambd)
+    return input.b.softshrink(input, float(lambd))
