@@ -1,6 +1,7 @@
 """Wrong arguments get typed errors, and tracebacks end at the user's line."""
 
 import inspect
+import pickle
 import traceback
 
 import numpy as np
@@ -167,3 +168,11 @@ def test_frames_of_a_function_of_the_user_stay():
         F.triplet_margin_with_distance_loss(x, x, x, distance_function=distance)
     names = [f.name for f in traceback.extract_tb(caught.value.__traceback__)]
     assert "distance" in names
+
+
+@pytest.mark.parametrize("space", [bt, F, bt.linalg, bt.fft], ids=lambda s: s.__name__)
+def test_public_functions_pickle_by_name(space):
+    for name in space.__all__:
+        function = getattr(space, name)
+        if inspect.isfunction(function):
+            assert pickle.loads(pickle.dumps(function)) is function, name

@@ -69,6 +69,7 @@ from burn_tensor.random import (
     randperm,
     uniform,
 )
+from burn_tensor.reading import read_async
 from burn_tensor.tensor import Tensor
 
 __all__ = [

@@ -446,3 +446,6 @@ __all__ = [
     "vdot",
     "xlogy",
 ]  # fmt: skip
+
+for _name in __all__:  # by this name they are found again, in pickles and configs
+    globals()[_name].__name__ = globals()[_name].__qualname__ = _name

@@ -312,7 +312,10 @@ def guard_methods(bare: str = "", always: str = "") -> Callable[[C], C]:
 
 def guard_names(scope: dict[str, Any], names: Iterable[str]) -> None:
     """Guard the public functions of a module; what it calls inside stays bare."""
+    made: dict[FunctionType, Any] = {}  # two names of one function stay one
     for name in names:
         value = scope[name]
         if isinstance(value, FunctionType) and not hasattr(value, "__wrapped__"):
-            scope[name] = guarded(value, module=scope["__name__"])
+            if value not in made:
+                made[value] = guarded(value, module=scope["__name__"])
+            scope[name] = made[value]
