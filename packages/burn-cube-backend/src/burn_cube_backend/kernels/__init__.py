@@ -9,6 +9,8 @@ from burn_cube_backend.kernels import (
     index as index,
     maps as maps,
     matmul as matmul,
+    pooling_extra as pooling_extra,
+    quantize as quantize,
     random as random,
     reduce as reduce,
     resample as resample,

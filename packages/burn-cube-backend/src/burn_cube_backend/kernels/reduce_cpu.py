@@ -248,7 +248,8 @@ def reduced(
 
 
 def _rows(
-    engine: Engine, args: Any, start: Any, x: CubeTensor, out: CubeTensor, outer: Any,
+    engine: Engine, args: tuple[str, DType, DType, DType], start: Any, x: CubeTensor,
+    out: CubeTensor, outer: Any,
     length: int, index: DType, threads: int,
 ) -> bool:  # fmt: skip
     extents, strides = outer

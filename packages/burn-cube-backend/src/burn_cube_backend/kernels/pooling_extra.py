@@ -1,0 +1,301 @@
+"""Pooling directly over windows, and its gradients, each as one kernel.
+
+A unit owns one result and walks its window; gradients of means are gathered by the element they go
+to, those of maxima added by one unit per plane, so that every sum has one order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from itertools import product
+from typing import Any
+
+from burn_cube import Kernel
+from burn_cube_backend.code import Code, Val
+from burn_cube_backend.engine import Engine
+from burn_cube_backend.geometry import Ints, size_of
+from burn_cube_backend.kernels.maps import converted, wide
+from burn_cube_backend.kernels.reduce import first_value
+from burn_cube_backend.payload import CubeTensor
+from burn_cube_backend.table import kernel
+from burn_std import DType, dtypes as d
+
+# Windows up to this many elements are written out instead of walked.
+_UNROLLED = 16
+
+
+def pooled(n: int, k: int, s: int, p: int, hole: int, ceil: bool) -> int:
+    """Return the pooled extent; in ceil mode no window starts in the padding on the right."""
+    free = n + 2 * p - hole * (k - 1) - 1
+    out = (free + (s - 1 if ceil else 0)) // s + 1
+    return out - 1 if ceil and (out - 1) * s >= n + p else out
+
+
+def _flat(code: Code, at: Sequence[Val], extents: Sequence[Val]) -> Val:
+    place = at[0]
+    for c, n in zip(at[1:], extents[1:], strict=True):
+        place = place * n + c
+    return place
+
+
+def _area(extents: Sequence[Val]) -> Val:
+    made = extents[0]
+    for n in extents[1:]:
+        made = made * n
+    return made
+
+
+def _nested(
+    code: Code, bounds: Sequence[tuple[Val, Val]], body: Callable[[list[Val]], None]
+) -> None:
+    with ExitStack() as stack:
+        body([stack.enter_context(code.loop(low, high)) for low, high in bounds])
+
+
+def max_kernel(
+    dtype: DType, kernel: Ints, stride: Ints, padding: Ints, dilation: Ints, checked: bool,
+    index: DType,
+) -> Kernel:  # fmt: skip
+    """Write the maximum of each window and its flat index; the first wins, NaN before all."""
+    code = Code("max_pool", index)
+    rank = len(kernel)
+    out, places = code.buffer("out", dtype), code.buffer("places", d.int64)
+    x, count, offset = code.buffer("x", dtype), code.place("count"), code.place("offset")
+    extents, outs = code.places("extent", rank), code.places("out", rank)
+    kind = wide(dtype)
+    with code.each(count) as i:
+        plane, *window = code.coords(i, [count, *outs])
+        base = offset + plane * _area(extents)
+        heads = [w * s - p for w, s, p in zip(window, stride, padding, strict=True)]
+        best, winner = code.local(kind, first_value("max", kind)), code.local(index, -1)
+
+        def take(taps: Sequence[Any]) -> None:
+            at = [h + t * w for h, t, w in zip(heads, taps, dilation, strict=True)]
+            if not checked:
+                step(at)
+                return
+            inside = (at[0] >= 0) & (at[0] < extents[0])
+            for c, n in zip(at[1:], extents[1:], strict=True):
+                inside = inside & (c >= 0) & (c < n)
+            with code.when(inside):
+                step(at)
+
+        def step(at: Sequence[Val]) -> None:
+            place = _flat(code, at, extents)
+            value, now = x[base + place].cast(kind), best.get()
+            better = (value > now) | (winner.get() < 0)
+            if kind.is_float:
+                better = better | (value.call("isnan") & ~now.call("isnan"))
+            best.set(better.pick(value, now))
+            winner.set(better.pick(place, winner.get()))
+
+        if size_of(kernel) <= _UNROLLED:
+            for taps in product(*map(range, kernel)):
+                take(taps)
+        else:
+            _nested(code, [(code.at(0), code.at(k)) for k in kernel], take)
+        out[i] = best.get().cast(dtype)
+        # A dilated window may see nothing but padding: its index must still lie in the plane.
+        places[i] = winner.get().call("max", 0).cast(d.int64)
+    return code.finish()
+
+
+@kernel("max_pool")
+def max_pool(
+    engine: Engine, x: CubeTensor, kernel: Ints, stride: Ints, padding: Ints, dilation: Ints,
+    ceil: bool,
+) -> tuple[CubeTensor, CubeTensor]:  # fmt: skip
+    """x [N, C, *L] to maxima and their flat index in each plane."""
+    x = engine.row_major(x)
+    sizes = list(zip(x.shape[2:], kernel, stride, padding, dilation, strict=True))
+    outs = tuple(pooled(*a, ceil) for a in sizes)
+    reach = [(o - 1) * s + w * (k - 1) + 1 for o, (_, k, s, _, w) in zip(outs, sizes, strict=True)]
+    checked = any(padding) or any(r > n for r, n in zip(reach, x.shape[2:], strict=True))
+    shape = (*x.shape[:2], *outs)
+    out, places = engine.empty(shape, x.dtype), engine.empty(shape, d.int64)
+    if out.size:
+        index = engine.index_dtype(x, out, count=x.size)
+        args = [out.buf, places.buf, x.buf, out.size, x.offset, *x.shape[2:], *outs]
+        spec = (x.dtype, kernel, stride, padding, dilation, checked, index)
+        engine.run(max_kernel, spec, out.size, args)
+    return out, places
+
+
+def spread_kernel(dtype: DType, index: DType) -> Kernel:
+    """Write one plane per unit: zeros, then every g at its index, in order."""
+    code = Code("pool_spread", index, 1)
+    kind = wide(dtype)
+    out, g, at = code.buffer("out", kind), code.buffer("g", dtype), code.buffer("index", d.int64)
+    size, count, g0, at0 = (code.place(p) for p in ("size", "count", "g_offset", "at_offset"))
+    plane = code.special("cube_pos")
+    base, head = plane * size, plane * count
+    with code.loop(0, size) as k:
+        out[base + k] = code.const(0, kind)
+    with code.loop(0, count) as k:
+        raw = at[at0 + head + k].cast(index)
+        with code.when((raw >= 0) & (raw < size)):
+            place = base + raw
+            out[place] = out[place] + g[g0 + head + k].cast(kind)
+    return code.finish()
+
+
+@kernel("max_pool_backward")
+def max_pool_backward(
+    engine: Engine, g: CubeTensor, indices: CubeTensor, shape: Ints
+) -> CubeTensor:
+    """g [N, C, *out] added at the flat indices of each plane of `shape`; duplicates add up."""
+    out = engine.empty(shape, wide(g.dtype))
+    if out.size:
+        g, indices = engine.row_major(g), engine.row_major(indices)
+        planes, size, count = size_of(shape[:2]), size_of(shape[2:]), size_of(g.shape[2:])
+        index = engine.index_dtype(out, g, count=max(out.size, g.size))
+        args = [out.buf, g.buf, indices.buf, size, count, g.offset, indices.offset]
+        engine.cubes(spread_kernel, (g.dtype, index), planes, args)
+    return converted(engine, out, g.dtype)
+
+
+# ---- means -------------------------------------------------------------------------------------
+
+
+class _Means:
+    """The parameters of kernels of means: extents of input and result, then the windows."""
+
+    def __init__(self, code: Code, rank: int, adaptive: bool, divisor: bool, padded: bool) -> None:
+        self.code, self.rank, self.adaptive, self.padded = code, rank, adaptive, padded
+        self.count, self.offset = code.place("count"), code.place("offset")
+        self.extents, self.outs = code.places("extent", rank), code.places("out", rank)
+        names = () if adaptive else ("kernel", "stride", "padding")
+        self.sizes = [code.places(n, rank) for n in names]
+        self.divisor = code.place("divisor") if divisor else None
+
+    def window(self, dim: int, at: Val) -> tuple[Val, Val, Val]:
+        """Return start and stop of a window inside the input, and what it counts."""
+        n, o = self.extents[dim], self.outs[dim]
+        if self.adaptive:
+            start, stop = at * n // o, ((at + 1) * n + (o - 1)) // o
+            return start, stop, stop - start
+        k, s, p = (sizes[dim] for sizes in self.sizes)
+        start = at * s - p
+        # PyTorch clips windows to the padded input.
+        stop = (start + k).call("min", n + p)
+        low, high = start.call("max", 0), stop.call("min", n)
+        count = (stop - start if self.padded else high - low).call("max", 1)
+        return low, high, count
+
+    def windows(self, dim: int, at: Val) -> tuple[Val, Val]:
+        """Return the first window that an element is in, and the one behind the last."""
+        n, o = self.extents[dim], self.outs[dim]
+        if self.adaptive:
+            return at * o // n, ((at + 1) * o + (n - 1)) // n
+        k, s, p = (sizes[dim] for sizes in self.sizes)
+        # Numbers are moved up so that the quotient towards zero is the floor.
+        low = (at + p - k + s).call("max", 0) // s
+        return low, ((at + p) // s + 1).call("min", o)
+
+    def by(self, counts: Sequence[Val]) -> Val:
+        """Return what a window divides by."""
+        return _area(counts) if self.divisor is None else self.divisor
+
+
+def mean_kernel(
+    dtype: DType, rank: int, adaptive: bool, divisor: bool, padded: bool, index: DType
+) -> Kernel:
+    """Write the mean of each window; integers add in 64 bits and truncate."""
+    code = Code("avg_pool", index)
+    kind = wide(dtype) if dtype.is_float else d.int64
+    out, x = code.buffer("out", dtype), code.buffer("x", dtype)
+    m = _Means(code, rank, adaptive, divisor, padded)
+    with code.each(m.count) as i:
+        plane, *at = code.coords(i, [m.count, *m.outs])
+        base = m.offset + plane * _area(m.extents)
+        spans = [m.window(k, c) for k, c in enumerate(at)]
+        total = code.local(kind)
+
+        def add(places: Sequence[Val]) -> None:
+            total.set(total.get() + x[base + _flat(code, places, m.extents)].cast(kind))
+
+        _nested(code, [(low, high) for low, high, _ in spans], add)
+        by = m.by([count for _, _, count in spans]).cast(kind)
+        made = total.get() / by if kind.is_float else total.get() // by
+        out[i] = made.cast(dtype)
+    return code.finish()
+
+
+def mean_spread_kernel(
+    dtype: DType, rank: int, adaptive: bool, divisor: bool, padded: bool, index: DType
+) -> Kernel:
+    """Write for each element the sum of g over the divisors of the windows that it is in."""
+    code = Code("avg_pool_spread", index)
+    kind = wide(dtype)
+    out, g = code.buffer("out", dtype), code.buffer("g", dtype)
+    m = _Means(code, rank, adaptive, divisor, padded)
+    with code.each(m.count) as i:
+        plane, *at = code.coords(i, [m.count, *m.extents])
+        base = m.offset + plane * _area(m.outs)
+        total = code.local(kind)
+
+        def add(places: Sequence[Val]) -> None:
+            by = m.by([m.window(k, c)[2] for k, c in enumerate(places)]).cast(kind)
+            total.set(total.get() + g[base + _flat(code, places, m.outs)].cast(kind) / by)
+
+        _nested(code, [m.windows(k, c) for k, c in enumerate(at)], add)
+        out[i] = total.get().cast(dtype)
+    return code.finish()
+
+
+def _means(
+    engine: Engine, make: Any, x: CubeTensor, shape: Ints, extents: Ints, outs: Ints,
+    sizes: Sequence[Ints], padded: bool, divisor: int | None,
+) -> CubeTensor:  # fmt: skip
+    x = engine.row_major(x)
+    out = engine.empty(shape, x.dtype)
+    if out.size:
+        index = engine.index_dtype(x, out, count=max(x.size, out.size))
+        extra = [] if divisor is None else [divisor]
+        args = [out.buf, x.buf, out.size, x.offset, *extents, *outs]
+        args += [n for size in sizes for n in size] + extra
+        spec = (x.dtype, len(outs), not sizes, divisor is not None, padded, index)
+        engine.run(make, spec, out.size, args)
+    return out
+
+
+@kernel("avg_pool")
+def avg_pool(
+    engine: Engine, x: CubeTensor, kernel: Ints, stride: Ints, padding: Ints, ceil: bool,
+    count_include_pad: bool, divisor: int | None,
+) -> CubeTensor:  # fmt: skip
+    """x [N, C, *L] to means of windows."""
+    sizes = zip(x.shape[2:], kernel, stride, padding, strict=True)
+    outs = tuple(pooled(*a, 1, ceil) for a in sizes)
+    return _means(
+        engine, mean_kernel, x, (*x.shape[:2], *outs), x.shape[2:], outs,
+        (kernel, stride, padding), count_include_pad, divisor,
+    )  # fmt: skip
+
+
+@kernel("avg_pool_backward")
+def avg_pool_backward(
+    engine: Engine, g: CubeTensor, kernel: Ints, stride: Ints, padding: Ints, ceil: bool,
+    count_include_pad: bool, divisor: int | None, shape: Ints,
+) -> CubeTensor:  # fmt: skip
+    """Each g over its divisor, added to every element of its window."""
+    return _means(
+        engine, mean_spread_kernel, g, shape, shape[2:], g.shape[2:],
+        (kernel, stride, padding), count_include_pad, divisor,
+    )  # fmt: skip
+
+
+@kernel("adaptive_avg_pool")
+def adaptive_avg_pool(engine: Engine, x: CubeTensor, size: Ints) -> CubeTensor:
+    """Means of the windows that tile x [N, C, *L] to `size`."""
+    shape = (*x.shape[:2], *size)
+    return _means(engine, mean_kernel, x, shape, x.shape[2:], size, (), True, None)
+
+
+@kernel("adaptive_avg_pool_backward")
+def adaptive_avg_pool_backward(engine: Engine, g: CubeTensor, shape: Ints) -> CubeTensor:
+    """Each g over the size of its window, added to every element of the window."""
+    return _means(
+        engine, mean_spread_kernel, g, shape, shape[2:], g.shape[2:], (), True, None
+    )  # fmt: skip
