@@ -13,6 +13,7 @@ from burn_cube_backend.dtypes import host_dtype
 from burn_cube_backend.engine import Engine
 from burn_cube_backend.kernels.create import wrapped
 from burn_cube_backend.payload import CubeTensor, number
+from burn_cube_backend.quant import QuantTensor
 from burn_cube_backend.table import table_of
 from burn_std import DType, PluginGroup, dtypes as d, parse_dtype
 
@@ -32,16 +33,19 @@ class CubeBackend(Backend):
         self.name = name
         self.index = index
         self.engine = Engine(device)
-        super().__init__(table_of(self.engine), {t: t for t in d.PLAIN})
+        known = device.properties.dtypes
+        super().__init__(table_of(self.engine), {t: t for t in d.PLAIN if t in known})
 
-    def from_numpy(self, array: Any, copy: bool) -> CubeTensor:
+    def from_numpy(self, array: Any, copy: bool) -> CubeTensor | QuantTensor:
         """Return a payload with a copy of the elements."""
-        if isinstance(array, CubeTensor):
+        if isinstance(array, QuantTensor):
             return array
         return self.engine.from_numpy(array, parse_dtype(array.dtype.name))
 
-    def to_numpy(self, payload: CubeTensor) -> Any:
+    def to_numpy(self, payload: CubeTensor | QuantTensor) -> Any:
         """Return the elements, read-only; waits for the device."""
+        if isinstance(payload, QuantTensor):
+            return payload
         if payload.value is not None:
             out = np.array(payload.value, host_dtype(payload.dtype))
         else:
@@ -52,6 +56,10 @@ class CubeBackend(Backend):
     def scalar(self, value: Any, dtype: DType) -> CubeTensor:
         """Return a rank-0 payload that has no memory yet."""
         return number(wrapped(value, dtype), dtype)
+
+    def supports_dtype(self, dtype: DType) -> bool:
+        """Return whether the device computes in a dtype; quantised ones are stored as int8."""
+        return dtype in self.native or dtype.is_quantized
 
     def sync(self) -> None:
         """Wait for the device and raise what went wrong on it."""

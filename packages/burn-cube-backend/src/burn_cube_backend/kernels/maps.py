@@ -275,8 +275,8 @@ def converted(engine: Engine, x: CubeTensor, dtype: DType) -> CubeTensor:
 
 @kernel("contiguous", checked=True)
 def contiguous(engine: Engine, x: CubeTensor) -> CubeTensor:
-    """A row-major copy, or the tensor itself."""
-    return engine.row_major(x)
+    """A row-major copy, or the tensor itself; a quantised one always is."""
+    return engine.row_major(x) if x.__class__ is CubeTensor else x
 
 
 def computed(engine: Engine, text: str, out: DType, **given: CubeTensor) -> CubeTensor:
