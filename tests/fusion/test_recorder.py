@@ -285,3 +285,12 @@ def test_nothing_lingers(device):
         (x + 1).numpy()
     gc.collect()
     assert len(gc.get_objects()) - before < 50
+
+
+def test_reading_in_the_background_runs_what_was_recorded_and_tells_what_failed(device):
+    x = burn.tensor([1.0, 2.0], device=device)
+    assert burn.read_async(x + 1).result().tolist() == [2.0, 3.0]
+    bad = x.index_select(0, burn.tensor([9], device=device))
+    future = burn.read_async(bad)
+    with pytest.raises(burn.IndexRangeError):
+        future.result()

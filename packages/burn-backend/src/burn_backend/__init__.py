@@ -15,6 +15,7 @@ from burn_backend.fragments import (
     payload_names as payload_names,
 )
 from burn_backend.kernel import Kernel as Kernel
+from burn_backend.scalar import check_scalar as check_scalar, plain_scalar as plain_scalar
 from burn_backend.tensor import (
     TENSOR_CLASS as TENSOR_CLASS,
     TensorBase as TensorBase,

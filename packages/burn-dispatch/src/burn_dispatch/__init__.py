@@ -1,5 +1,6 @@
 """Devices, contexts, the generator of functions, discovery and transfers."""
 
+from burn_backend import plain_scalar as plain_scalar
 from burn_dispatch.context import Context as Context
 from burn_dispatch.device import (
     BACKENDS as BACKENDS,
@@ -23,7 +24,6 @@ from burn_dispatch.scopes import (
     no_grad as no_grad,
     scope as scope,
 )
-from burn_dispatch.slow import plain_scalar as plain_scalar
 from burn_dispatch.transfer import to_device as to_device
 
 current_scope = _current

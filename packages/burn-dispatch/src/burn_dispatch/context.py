@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from burn_backend import TENSOR_CLASS, Fragments, Memo, TensorBase, infer_key
+from burn_backend import TENSOR_CLASS, Fragments, Memo, TensorBase, infer_key, plain_scalar
 from burn_dispatch import scopes
 from burn_dispatch.generator import generate
 from burn_dispatch.resource import Resource
-from burn_dispatch.slow import plain_scalar, weak_dtype
+from burn_dispatch.slow import weak_dtype
 from burn_ir import CATALOG, Entry
 from burn_std import AutodiffError, DeviceError, DType, UnsupportedOpError
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from burn_backend import TENSOR_CLASS, TensorBase
+from burn_backend import TENSOR_CLASS, TensorBase, plain_scalar
 from burn_ir import Entry, Spec, check_dtype
 from burn_std import (
     ArgumentError,
@@ -26,26 +26,6 @@ from burn_std.dtypes import bool_, int64
 
 if TYPE_CHECKING:
     from burn_dispatch.context import Context
-
-_PY = (bool, int, float)
-
-
-def plain_scalar(value: Any) -> bool | int | float | None:
-    """Return a Python or numpy scalar as a Python scalar, else None."""
-    if isinstance(value, _PY):
-        return value
-    item = getattr(value, "item", None)
-    if (
-        item is not None
-        and getattr(value, "shape", None) == ()
-        and not isinstance(value, TensorBase)
-    ):
-        found = item()
-        if isinstance(found, _PY):
-            return found
-        if hasattr(found, "__float__"):  # ml_dtypes scalars give themselves
-            return float(found)
-    return None
 
 
 def weak_dtype(value: bool | int | float, other: DType, default_float: DType) -> DType:

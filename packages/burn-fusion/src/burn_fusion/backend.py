@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from burn_backend import Backend, Fragments, Memo, infer_key, specs_of
+from burn_backend import Backend, Fragments, Memo, check_scalar, infer_key, specs_of
 from burn_fusion.recorder import CAP, SOFT, Recorder
 from burn_fusion.segment import Poison, Rebinding, Segment, Value
 from burn_ir import CATALOG, Entry, Spec
@@ -149,6 +149,14 @@ class FusionBackend(Backend):
         recorder = self.recorder
         constants: dict[str, Any] = {"TLS": recorder.tls, "CUT": recorder.cut, "VALUE": Value}
         lines = self._shape_lines(entry, constants)
+        # Scalars are no part of what a rule sees, and a wrong one must not wait for the flush.
+        scalars = [a.name for a in entry.attrs if a.kind == "scalar" and a.name != "key"]
+        if scalars:
+            constants |= {"CHECK": check_scalar, "FLOAT": float}
+            name = entry.name
+            lines += [
+                f"if {s}.__class__ is not FLOAT: CHECK({name!r}, {s!r}, {s})" for s in scalars
+            ]
         body = ["h_ = TLS.h; seg_ = h_.seg; vals_ = seg_.vals; k_ = len(vals_)"]
         if entry.klass in _CUT_BEFORE:
             constants["CONTENT"] = recorder.content_cut

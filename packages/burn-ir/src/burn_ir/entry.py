@@ -25,7 +25,7 @@ from collections.abc import Callable, Iterator
 from functools import wraps
 from typing import Any, Literal
 
-from burn_std import DType, DTypeError, GraphError, load_object, nearest
+from burn_std import ArgumentError, DType, DTypeError, GraphError, load_object, nearest
 
 Klass = Literal[
     "map", "reduce", "contract", "view", "index", "random", "dynamic", "opaque", "effect"
@@ -102,17 +102,27 @@ FLAGS = (
 )  # fmt: skip
 
 
+# Attributes that are one number each, whole or not.
+NUMBERS = ("correction", "divisor", "ignore_index", "ord")
+_NO_NUMBER = (tuple, list, str, bool, DType)
+# Scalars that may be None, which stands for a value that depends on the dtype.
+OPENS = ("neginf", "posinf")
+
+
 def _attributes_checked(
     op: str, first: int, attrs: tuple[Attr, ...], infer: Callable[..., Any]
 ) -> Callable[..., Any]:
-    """Return a rule that refuses flags that are no bools and dtypes that are none.
+    """Return a rule that refuses flags that are no bools, dtypes that are none, odd numbers.
 
     Rules run once per key or after a failure, so a call that is remembered pays nothing.
     """
     known = [a for a in attrs if a.kind != "scalar"]
     places = [(first + i, a.name) for i, a in enumerate(known) if a.name in FLAGS]
     dtypes = [first + i for i, a in enumerate(known) if a.name == "dtype"]
-    if not places and not dtypes:
+    rest = [
+        (first + i, a) for i, a in enumerate(known) if a.name not in FLAGS and a.name != "dtype"
+    ]
+    if not known:
         return infer
 
     @wraps(infer)
@@ -123,9 +133,40 @@ def _attributes_checked(
         for place in dtypes:
             if args[place] is not None and not isinstance(args[place], DType):
                 raise DTypeError(op, "dtype must be a dtype", got=type(args[place]).__name__)
+        for place, attr in rest:
+            value = args[place]
+            if attr.name in NUMBERS and isinstance(value, _NO_NUMBER):
+                raise DTypeError(op, f"{attr.name} must be a number", got=type(value).__name__)
+            for part in value if value.__class__ in (tuple, list) else (value,):
+                if part.__class__ is not int or not _LOW <= part <= _HIGH:
+                    _check_part(op, attr, part)
         return infer(*args)
 
     return checked
+
+
+_LOW, _HIGH = -(2**63), 2**63 - 1
+
+
+def _check_part(op: str, attr: Attr, part: Any) -> None:
+    """Check one value of an attribute that is neither flag nor dtype."""
+    if (part is None and attr.name != "ord") or (attr.kind == "static" and isinstance(part, (bool, float, str, DType))):
+        return
+    if isinstance(part, (tuple, list)):
+        for inner in part:
+            _check_part(op, attr, inner)
+        return
+    # Arrays and tensors of one element offer `__index__` too, but they have a length.
+    number = not isinstance(part, bool) and not hasattr(type(part), "__len__")
+    if number and hasattr(type(part), "__index__"):
+        if not _LOW <= part.__index__() <= _HIGH:
+            raise ArgumentError(op, f"{attr.name} must fit 64 bits", got=part)
+        return
+    fractional = attr.kind == "static" or attr.name == "scales"
+    if not (number and fractional and hasattr(type(part), "__float__")):
+        words = "a number" if fractional else "an integer"
+        got = repr(part) if isinstance(part, (bool, float, str)) else type(part).__name__
+        raise DTypeError(op, f"{attr.name} must be {words}", got=got)
 
 
 class Entry:

@@ -130,6 +130,7 @@ __all__ = [
     "randn",
     "randn_like",
     "randperm",
+    "read_async",
     "searchsorted",
     "set_printoptions",
     "stack",
