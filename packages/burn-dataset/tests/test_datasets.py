@@ -12,10 +12,13 @@ from burn_dataset import (
     InMemoryDataset,
     MapDataset,
     PartialDataset,
+    SampleDataset,
     SelectDataset,
     ShuffledDataset,
+    WindowDataset,
     split,
 )
+from burn_dataset.dataset import item_of, item_random
 from burn_std import ArgumentError, IndexRangeError
 
 
@@ -97,3 +100,35 @@ def test_a_split_leaks_nothing_and_loses_nothing(fractions, size):
 def test_a_split_needs_shares(bad):
     with pytest.raises(ArgumentError):
         split(InMemoryDataset(range(4)), bad, seed=0)
+
+
+def test_a_sample_draws_by_its_seed(letters):
+    one, same, other = (items(SampleDataset(letters, 4, seed=s)) for s in (1, 1, 2))
+    assert one == same != other
+    assert len(set(one)) == 4
+    assert len(SampleDataset(letters, 0.5)) == 3
+    assert sorted(items(SampleDataset(letters))) == list("abcdef")
+    assert len(SampleDataset(letters, 20, replace=True)) == 20
+    assert len(SampleDataset(InMemoryDataset(""), 0)) == 0
+    for bad in (7, -1, 1.5):
+        with pytest.raises(ArgumentError):
+            SampleDataset(letters, bad)
+
+
+def test_windows_overlap(letters):
+    assert items(WindowDataset(letters, 3, 2)) == [["a", "b", "c"], ["c", "d", "e"]]
+    assert items(WindowDataset(letters, 7)) == []
+    assert WindowDataset(letters, 6)[-1] == list("abcdef")
+    with pytest.raises(ArgumentError):
+        WindowDataset(letters, 0)
+
+
+def test_randomness_goes_through_the_transforms(letters):
+    noisy = MapDataset(letters, lambda c, rng: (c, int(rng.integers(1 << 30))), random=True)
+    chain = SelectDataset(ComposedDataset([noisy, noisy]), [7, 1])
+    rng = item_random(0, 3, 7)
+    want = int(item_random(0, 3, 7).integers(1 << 30))
+    assert item_of(chain, 0, rng) == ("b", want)
+    # Without a loader an item is the same each time.
+    assert chain[0] == chain[0]
+    assert item_of(letters, 0, rng) == "a"

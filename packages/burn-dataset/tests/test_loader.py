@@ -7,9 +7,16 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from burn_dataset import ArrayDataset, DataLoader, InMemoryDataset, collate
+from burn_dataset import (
+    ArrayDataset,
+    DataLoader,
+    InMemoryDataset,
+    IterableDataset,
+    MapDataset,
+    collate,
+)
 from burn_dispatch import Device
-from burn_std import ArgumentError, DTypeError
+from burn_std import ArgumentError, DTypeError, StoreError
 
 
 class Pair(NamedTuple):
@@ -85,3 +92,48 @@ def test_a_resumed_epoch_goes_on_where_it_stopped():
 def test_own_joining():
     loader = numbers(4, batch_size=2, collate=lambda items: np.array(items) * 10)
     assert [b.tolist() for b in loader] == [[0, 10], [20, 30]]
+
+
+def test_state_in_the_middle_and_between():
+    loader = numbers(10, batch_size=2, shuffle=True, seed=1)
+    ids(loader)
+    running = iter(loader)
+    seen = [next(running).tolist() for _ in range(2)]
+    fresh = numbers(10, batch_size=2, shuffle=True, seed=1)
+    fresh.load_state_dict(loader.state_dict())
+    whole = numbers(10, batch_size=2, shuffle=True, seed=1)
+    want = [ids(whole) for _ in range(3)]
+    assert sum(seen, []) + ids(fresh) == want[1]  # noqa: RUF017 - two lists
+    again = numbers(10, batch_size=2, shuffle=True, seed=1)
+    again.load_state_dict(fresh.state_dict())
+    assert ids(again) == want[2]
+    with pytest.raises(StoreError):
+        again.load_state_dict({"epoch": 1})
+
+
+def test_a_batch_larger_than_the_data_warns(caplog):
+    # B102: no batch, and no hang.
+    assert list(numbers(3, batch_size=4, drop_last=True)) == []
+    assert "drop_last leaves nothing of 3 items" in caplog.text
+
+
+def test_what_is_random_is_decided_by_seed_epoch_and_index():
+    data = MapDataset(InMemoryDataset(range(6)), lambda x, rng: rng.integers(1 << 30), random=True)
+    one, two = (DataLoader(data, n, seed=3) for n in (2, 5))
+    assert ids(one) == ids(two)
+    assert ids(one) == ids(two) != ids(DataLoader(data, 2, seed=3))
+
+
+def test_streams():
+    stream = IterableDataset(range(5)).map(lambda x: x + 1)
+    assert [b.tolist() for b in DataLoader(stream, 2)] == [[1, 2], [3, 4], [5]]
+    assert [b.tolist() for b in DataLoader(stream, 2, drop_last=True)] == [[1, 2], [3, 4]]
+    generator = IterableDataset(lambda: iter("abc"))
+    loader = DataLoader(generator, 2)
+    assert list(loader) == list(loader) == [["a", "b"], ["c"]]
+    mixed = list(IterableDataset(range(20)).shuffle(5, seed=1))
+    assert sorted(mixed) == list(range(20)) != mixed
+    assert mixed == list(IterableDataset(range(20)).shuffle(5, seed=1))
+    assert list(IterableDataset(range(9)).take(2)) == [0, 1]
+    plain = DataLoader(iter([1, 2, 3]), 2)
+    assert [b.tolist() for b in plain] == [[1, 2], [3]]

@@ -1,8 +1,12 @@
-"""Map-style data sets: anything with `len` and item access; transforms are data sets again."""
+"""Map-style data sets: anything with `len` and item access; transforms are data sets again.
+
+An item that is drawn at random comes from `get(index, rng)`, which a loader calls with a generator
+that seed, epoch and index decide. Transforms pass it on to what they wrap.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import Any, Generic, Protocol, TypeVar, cast, runtime_checkable
 
@@ -29,6 +33,34 @@ def check_index(index: int, size: int, name: str) -> int:
     if not -size <= index < size:
         raise IndexRangeError(name, f"index must be in [{-size}, {size - 1}]", got=index)
     return index % size
+
+
+def item_of(dataset: Any, index: int, rng: np.random.Generator | None) -> Any:
+    """Return an item; with randomness if the data set has a use for it.
+
+    Args:
+        dataset: with `get(index, rng)`, or plain.
+        index: of the item.
+        rng: decides what is random; None for `dataset[index]`.
+    """
+    get = getattr(dataset, "get", None)
+    return dataset[index] if get is None or rng is None else get(index, rng)
+
+
+class _Random:
+    """Access by index for data sets that write `get`: the same item each time."""
+
+    def get(self, index: int, rng: np.random.Generator | None) -> Any:
+        """Return an item.
+
+        Args:
+            index: of the item.
+            rng: decides what is random.
+        """
+        raise NotImplementedError
+
+    def __getitem__(self, index: int) -> Any:
+        return self.get(index, None)
 
 
 class InMemoryDataset(Generic[T]):
@@ -83,27 +115,42 @@ class ArrayDataset:
         return tuple(a[indices] for a in self.arrays)
 
 
-class MapDataset(Generic[T, U]):
+class MapDataset(_Random, Generic[T, U]):
     """Items passed through a function when they are asked for.
+
+    Args:
+        source: the data set.
+        fn: `item -> item`, or `(item, rng) -> item` with `random`.
+        random: the function draws from the generator it is given, which seed, epoch and index
+            decide; so a value depends neither on the number of workers nor on the batch.
 
     Example:
         >>> MapDataset(InMemoryDataset([1, 2]), lambda x: x * 10)[1]
         20
     """
 
-    def __init__(self, source: Dataset[T], fn: Callable[[T], U]) -> None:
+    def __init__(self, source: Dataset[T], fn: Callable[..., U], *, random: bool = False) -> None:
         self.source = source
         self.fn = fn
+        self.random = random
 
     def __len__(self) -> int:
         return len(self.source)
 
-    def __getitem__(self, index: int) -> U:
-        return self.fn(self.source[index])
+    def get(self, index: int, rng: np.random.Generator | None) -> U:
+        """Return an item; without a generator the index alone decides what is random."""
+        item = item_of(self.source, index, rng)
+        if not self.random:
+            return self.fn(item)
+        return self.fn(item, item_random(0, 0, index) if rng is None else rng)
 
 
-class SelectDataset(Generic[T]):
+class SelectDataset(_Random, Generic[T]):
     """Chosen items in a chosen order.
+
+    Args:
+        source: the data set.
+        indices: which items.
 
     Raises:
         IndexRangeError: an index is outside the source.
@@ -120,8 +167,11 @@ class SelectDataset(Generic[T]):
     def __len__(self) -> int:
         return len(self.indices)
 
-    def __getitem__(self, index: int) -> T:
-        return self.source[self.indices[check_index(index, len(self), "SelectDataset")]]
+    def get(self, index: int, rng: np.random.Generator | None) -> T:
+        """Return an item."""
+        k = self.indices[check_index(index, len(self), "SelectDataset")]
+        item: T = item_of(self.source, k, rng)
+        return item
 
 
 class ShuffledDataset(SelectDataset[T]):
@@ -154,8 +204,74 @@ class PartialDataset(SelectDataset[T]):
         super().__init__(source, range(start, end))
 
 
-class ComposedDataset(Generic[T]):
+class SampleDataset(SelectDataset[T]):
+    """Items drawn at random, by a seed.
+
+    Args:
+        source: the data set.
+        size: how many, as a number or as a share of the source; all if None.
+        seed: decides which.
+        replace: an item may come several times.
+
+    Raises:
+        ArgumentError: there are not so many items.
+
+    Example:
+        >>> len(SampleDataset(InMemoryDataset("abcd"), 0.5, seed=1))
+        2
+    """
+
+    def __init__(
+        self, source: Dataset[T], size: int | float | None = None, *, seed: int = 0,
+        replace: bool = False,
+    ) -> None:  # fmt: skip
+        n = len(source)
+        count = n if size is None else round(size * n) if isinstance(size, float) else size
+        if count < 0 or (count > n and not replace) or (count and not n):
+            raise ArgumentError("SampleDataset", f"a size from 0 to {n}, or replace=True", got=size)
+        rng = item_random(seed, 0, 0)
+        super().__init__(source, rng.choice(n, count, replace).tolist() if count else [])
+
+
+class WindowDataset(Generic[T]):
+    """Overlapping runs of neighbouring items, as lists.
+
+    Args:
+        source: the data set.
+        size: items per window.
+        step: distance between the beginnings of two windows.
+
+    Raises:
+        ArgumentError: size or step is not positive.
+
+    Example:
+        >>> windows = WindowDataset(InMemoryDataset([1, 2, 3, 4]), 3)
+        >>> len(windows), windows[1]
+        (2, [2, 3, 4])
+    """
+
+    def __init__(self, source: Dataset[T], size: int, step: int = 1) -> None:
+        if size < 1 or step < 1:
+            raise ArgumentError(
+                "WindowDataset", "size and step are positive", got=f"{size}, {step}"
+            )
+        self.source = source
+        self.size = size
+        self.step = step
+
+    def __len__(self) -> int:
+        return max(0, (len(self.source) - self.size) // self.step + 1)
+
+    def __getitem__(self, index: int) -> list[T]:
+        start = check_index(index, len(self), "WindowDataset") * self.step
+        return [self.source[k] for k in range(start, start + self.size)]
+
+
+class ComposedDataset(_Random, Generic[T]):
     """Data sets one after the other.
+
+    Args:
+        sources: in order.
 
     Example:
         >>> ComposedDataset([InMemoryDataset("ab"), InMemoryDataset("c")])[2]
@@ -169,10 +285,13 @@ class ComposedDataset(Generic[T]):
     def __len__(self) -> int:
         return int(self._ends[-1]) if self._ends else 0
 
-    def __getitem__(self, index: int) -> T:
+    def get(self, index: int, rng: np.random.Generator | None) -> T:
+        """Return an item."""
         k = check_index(index, len(self), "ComposedDataset")
         which = int(np.searchsorted(self._ends, k, side="right"))
-        return self.sources[which][k - (self._ends[which - 1] if which else 0)]
+        start = self._ends[which - 1] if which else 0
+        item: T = item_of(self.sources[which], k - start, rng)
+        return item
 
 
 def split(source: Dataset[T], fractions: Sequence[float], seed: int) -> list[SelectDataset[T]]:
@@ -205,10 +324,16 @@ def permutation(size: int, seed: int, epoch: int) -> np.ndarray[Any, Any]:
     return np.random.Generator(np.random.Philox(key=key)).permutation(size)
 
 
-def rows(dataset: Dataset[T]) -> Iterator[T]:
-    """Yield the items in order."""
-    for k in range(len(dataset)):
-        yield dataset[k]
+def item_random(seed: int, epoch: int, index: int) -> np.random.Generator:
+    """Return the generator of an item: a function of seed, epoch and index alone.
+
+    Args:
+        seed: of the loader.
+        epoch: from 0.
+        index: of the item.
+    """
+    key = np.random.SeedSequence([seed & (2**64 - 1), epoch, index])
+    return np.random.Generator(np.random.PCG64(key))
 
 
 def as_batch(dataset: Any) -> Callable[[np.ndarray[Any, Any]], Any] | None:

@@ -2,79 +2,49 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import logging
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from burn_dataset.dataset import Dataset, as_batch, permutation
+from burn_dataset.collating import to_tensors
+from burn_dataset.dataset import Dataset, permutation
+from burn_dataset.fetching import Recipe
+from burn_dataset.workers import Pool, run_by_indices, run_stream
 from burn_dispatch import Device
-from burn_std import ArgumentError, DTypeError
-from burn_tensor import Tensor, tensor
+from burn_std import ArgumentError, StoreError
 
-
-def collate(items: Sequence[Any]) -> Any:
-    """Return items as one: numbers and arrays are stacked, tuples and dicts field by field.
-
-    Raises:
-        DTypeError: items of a kind that cannot be stacked.
-
-    Example:
-        >>> collate([(1, 2.0), (3, 4.0)])
-        (array([1, 3]), array([2., 4.]))
-    """
-    first = items[0]
-    if isinstance(first, (bool, int, float, np.generic, np.ndarray)):
-        return np.stack([np.asarray(i) for i in items])
-    if isinstance(first, Tensor):
-        return np.stack([i.numpy() for i in items])
-    if isinstance(first, tuple) and hasattr(first, "_fields"):
-        return type(first)(*(collate(c) for c in zip(*items, strict=True)))
-    if isinstance(first, (tuple, list)):
-        return tuple(collate(c) for c in zip(*items, strict=True))
-    if isinstance(first, dict):
-        return {k: collate([i[k] for i in items]) for k in first}
-    if isinstance(first, str):
-        return list(items)
-    raise DTypeError(
-        "collate",
-        "items are numbers, arrays, strings, or tuples and dicts of them",
-        got=type(first).__name__,
-        remedy="Pass collate=.",
-    )
-
-
-def to_tensors(batch: Any, device: Device | None) -> Any:
-    """Return a batch with its arrays as tensors on a device."""
-    if isinstance(batch, np.ndarray):
-        return tensor(batch, device=device)
-    if isinstance(batch, tuple) and hasattr(batch, "_fields"):
-        return type(batch)(*(to_tensors(b, device) for b in batch))
-    if isinstance(batch, (tuple, list)):
-        return type(batch)(to_tensors(b, device) for b in batch)
-    if isinstance(batch, dict):
-        return {k: to_tensors(b, device) for k, b in batch.items()}
-    return batch
+LOG = logging.getLogger("burn.dataset")
 
 
 class DataLoader:
     """Batches of a data set; one iteration is one epoch.
 
+    What comes out depends on data set, seed and epoch, never on the number of workers: batches
+    come in order, and what is random in an item comes from a generator of its own.
+
+    Workers are processes started clean (forkserver): a script that uses them begins its work under
+    `if __name__ == "__main__":`. They get the data set by pickle once, never touch a device, and
+    send arrays through shared memory. They live until `close()`, or as long as the loader.
+
     Args:
-        dataset: anything with `len` and items.
+        dataset: with `len` and items, or an iterable.
         batch_size: items per batch; the last may be smaller.
         shuffle: a new order every epoch.
-        seed: decides the orders.
+        seed: decides orders and what is random in items.
         drop_last: leave out a smaller last batch.
         collate: items to one batch of arrays; stacking if None.
         device: where tensors are made; the default device if None.
+        num_workers: processes that make batches; 0 makes them here.
+        prefetch: batches that each worker makes ahead.
 
     Attributes:
         epoch: how many iterations were begun; decides the order of the next.
         position: batches given out in the running epoch; set both to resume inside an epoch.
 
     Raises:
-        ArgumentError: batch_size is not positive.
+        ArgumentError: a setting has no meaning, or, when iterated, the data set does not pickle.
 
     Example:
         >>> import numpy as np
@@ -85,38 +55,120 @@ class DataLoader:
     """
 
     def __init__(
-        self, dataset: Dataset[Any], batch_size: int = 1, *, shuffle: bool = False, seed: int = 0,
-        drop_last: bool = False, collate: Callable[[Sequence[Any]], Any] | None = None,
-        device: Device | None = None,
+        self, dataset: Dataset[Any] | Iterable[Any], batch_size: int = 1, *, shuffle: bool = False,
+        seed: int = 0, drop_last: bool = False,
+        collate: Callable[[Sequence[Any]], Any] | None = None, device: Device | None = None,
+        num_workers: int = 0, prefetch: int = 2,
     ) -> None:  # fmt: skip
         if batch_size < 1:
             raise ArgumentError("DataLoader", "batch_size must be positive", got=batch_size)
-        self.dataset = dataset
+        if num_workers < 0 or prefetch < 1:
+            raise ArgumentError(
+                "DataLoader", "num_workers is not negative, prefetch positive",
+                got=f"{num_workers=}, {prefetch=}",
+            )  # fmt: skip
+        items: Any = dataset
+        self._by_index = hasattr(dataset, "__len__") and hasattr(dataset, "__getitem__")
+        if shuffle and not self._by_index:
+            raise ArgumentError(
+                "DataLoader", "an iterable has no order to shuffle", got=type(dataset).__name__,
+                remedy="Use IterableDataset(...).shuffle(buffer).",
+            )  # fmt: skip
+        self.dataset = items
         self.batch_size = batch_size
         self.shuffle = shuffle
         self.seed = seed
         self.drop_last = drop_last
         self.collate = collate
         self.device = device
+        self.num_workers = num_workers
+        self.prefetch = prefetch
         self.epoch = 0
-        self.position = 0
+        self._position = 0
+        self._resume = False
+        self._pool: Pool | None = None
+        if self._by_index and drop_last and 0 < len(self.dataset) < batch_size:
+            LOG.warning(
+                "DataLoader: drop_last leaves nothing of %d items in batches of %d",
+                len(self.dataset), batch_size,
+            )  # fmt: skip
+
+    @property
+    def position(self) -> int:
+        """Batches given out in the running epoch; set it to begin the next iteration there."""
+        return self._position
+
+    @position.setter
+    def position(self, value: int) -> None:
+        self._position, self._resume = value, True
 
     def __len__(self) -> int:
+        if not self._by_index:
+            raise TypeError("a loader of an iterable has no length")
         n = len(self.dataset)
         return n // self.batch_size if self.drop_last else -(-n // self.batch_size)
 
     def __iter__(self) -> Iterator[Any]:
-        epoch, start = self.epoch, self.position
-        self.epoch, self.position = epoch + 1, 0
+        # An epoch that was left in the middle is over, unless someone asks to go on there.
+        epoch, start = self.epoch, self._position if self._resume else 0
+        self.epoch, self._position, self._resume = epoch + 1, 0, False
+        last = len(self) if self._by_index else 0
+        k = start
+        try:
+            for arrays in self._batches(epoch, start):
+                k += 1
+                self._position = k if k != last else 0
+                yield to_tensors(arrays, self.device)
+        except BaseException:
+            # Failed, or left in the middle: answers that nobody wants are in the pipes.
+            self.close()
+            raise
+        self._position = 0
+
+    def _batches(self, epoch: int, start: int) -> Iterator[Any]:
+        recipe = Recipe(self.dataset, self.collate, self.seed, self.batch_size, self.drop_last)
+        if not self._by_index:
+            if self.num_workers:
+                yield from run_stream(self._workers(recipe), epoch, start)
+            else:
+                yield from (batch for _, batch in recipe.stream(epoch, start, 1))
+            return
         n = len(self.dataset)
         order = permutation(n, self.seed, epoch) if self.shuffle else np.arange(n)
-        batch = as_batch(self.dataset) if self.collate is None else None
-        join = self.collate or collate
-        for k in range(start, len(self)):
-            indices = order[k * self.batch_size : (k + 1) * self.batch_size]
-            if batch is not None:
-                arrays = batch(indices)
-            else:
-                arrays = join([self.dataset[int(i)] for i in indices])
-            self.position = k + 1 if k + 1 < len(self) else 0
-            yield to_tensors(arrays, self.device)
+        size = self.batch_size
+        parts = [order[k * size : (k + 1) * size] for k in range(start, len(self))]
+        if self.num_workers:
+            yield from run_by_indices(self._workers(recipe), parts, epoch)
+        else:
+            yield from (recipe.fetch(part, epoch) for part in parts)
+
+    def _workers(self, recipe: Recipe) -> Pool:
+        if self._pool is None:
+            self._pool = Pool(recipe, self.num_workers, self.prefetch)
+        return self._pool
+
+    def close(self) -> None:
+        """End the workers; the next iteration starts new ones."""
+        if self._pool is not None:
+            self._pool.close()
+            self._pool = None
+
+    def state_dict(self) -> dict[str, int]:
+        """Return epoch and position, numbers that JSON can hold."""
+        return {"epoch": self.epoch, "position": self.position}
+
+    def load_state_dict(self, state: Mapping[str, int]) -> None:
+        """Take what `state_dict` returned in the middle of an epoch or between two.
+
+        Args:
+            state: epoch and position.
+
+        Raises:
+            StoreError: other names; nothing is changed then.
+        """
+        if set(state) != {"epoch", "position"}:
+            raise StoreError("DataLoader", "the state is epoch and position", got=sorted(state))
+        # The epoch counts iterations that were begun; one that is not done is begun again.
+        running = int(state["position"]) > 0
+        self.epoch = int(state["epoch"]) - (1 if running else 0)
+        self.position = int(state["position"])
