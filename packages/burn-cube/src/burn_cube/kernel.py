@@ -118,6 +118,7 @@ class CubeFunction:
             KernelError: the function breaks a rule of the language; it names the place.
 
         Example:
+            >>> from burn_cube import ABSOLUTE_POS, Array
             >>> @cube
             ... def negate(x: Array):
             ...     x[ABSOLUTE_POS] = -x[ABSOLUTE_POS]

@@ -16,7 +16,7 @@ from burn_cube.runtime.pool import MemoryReport, Pool, Storage
 from burn_cube.runtime.profiling import profiles
 from burn_cube.types import Memory, scalar_of
 from burn_std import PluginGroup
-from burn_std.dtypes import DType, bfloat16, parse_dtype
+from burn_std.dtypes import DType, parse_dtype
 
 if TYPE_CHECKING:
     from burn_cube.kernel import CubeFunction
@@ -309,13 +309,11 @@ class Client:
 
 
 def _native(dtype: DType) -> Any:
-    if dtype is not bfloat16:
-        return np.dtype(dtype.name)
     try:
-        import ml_dtypes  # type: ignore[import-not-found,import-untyped,unused-ignore]
-    except ImportError:
+        # numpy knows bfloat16 once somebody imported ml_dtypes.
+        return np.dtype(dtype.name)
+    except TypeError:
         return np.dtype("uint16")
-    return np.dtype(ml_dtypes.bfloat16)
 
 
 def client(name: str = "cpu", index: int = 0) -> Client:
