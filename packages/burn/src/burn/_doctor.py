@@ -7,17 +7,17 @@ the report. Drivers are asked here and nowhere at import.
 from __future__ import annotations
 
 import ctypes
-import importlib
 import os
 import platform
+import re
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from importlib.metadata import PackageNotFoundError, distributions, version
+from importlib.metadata import Distribution, PackageNotFoundError, distributions, version
 from pathlib import Path
 
 from burn_dispatch import BACKENDS, DECORATORS, Device, device_report
-from burn_std import BurnError, PluginGroup
+from burn_std import BurnError, PluginGroup, load_object
 from burn_store import FORMATS
 from burn_train import VIEWS
 
@@ -30,20 +30,8 @@ OPTIONAL = {
     "burn-cube-backend": "compiled devices for CPU, NVIDIA GPUs and OpenCL",
     "burn-testing": "the conformance suite for backends",
 }
-# Of others: distribution names (any of them will do), what for, and how to get it.
-THIRD_PARTY = [
-    (("numpy",), "the flex device", "uv sync --package burn-flex"),
-    (("ml-dtypes",), "bfloat16", "uv sync --package burn-flex"),
-    (("safetensors",), "safetensors files", "uv sync --package burn-store"),
-    (("rich",), "the progress bar of a training", "uv sync --package burn-train"),
-    (("llvmlite",), "compiled kernels on the CPU", "uv sync --package burn-cube --group dev"),
-    (("pyopencl",), "compiled kernels on OpenCL", "uv sync --package burn-cube --group dev"),
-    (
-        ("cupy-cuda13x", "cupy-cuda12x", "cupy"),
-        "compiled kernels on NVIDIA GPUs",
-        "uv sync --package burn-cube --extra cuda13, or cuda12 for an older driver",
-    ),
-]
+# A requirement in a distribution's metadata: its name, and the extra that it belongs to.
+_REQUIREMENT = re.compile(r"([A-Za-z0-9._-]+)(?:.*extra == ['\"]([^'\"]+)['\"])?")
 
 
 def report() -> tuple[list[str], list[str]]:
@@ -75,31 +63,40 @@ def machine() -> Iterator[str]:
 
 def packages() -> Iterator[str]:
     """Name every package of this project with its version, and those that are not here."""
-    found = {
-        name: dist.version
-        for dist in distributions()
-        if (name := dist.name.lower()) == "burn" or name.startswith("burn-")
-    }
+    found = _ours()
     for name in sorted(found):
-        yield f"{name:18} {found[name]}"
+        yield f"{name:18} {found[name].version}"
     for name, purpose in OPTIONAL.items():
         if name not in found:
             yield f"{name:18} not installed: {purpose}. uv sync --package {name}"
 
 
+def _ours() -> dict[str, Distribution]:
+    named = {dist.name.lower(): dist for dist in distributions()}
+    return {n: dist for n, dist in named.items() if n == "burn" or n.startswith("burn-")}
+
+
 def libraries() -> Iterator[str]:
-    """Name the libraries that packages build on, and how to get those that are not here."""
-    for names, purpose, remedy in THIRD_PARTY:
-        found = next((pair for name in names if (pair := _version(name))), None)
-        if found:
-            yield f"{found[0]:18} {found[1]}"
-        else:
-            yield f"{names[0]:18} not installed: {purpose}. {remedy}"
+    """Name the libraries that the packages here ask for, and how to get those that are missing."""
+    wanted: dict[str, str] = {}
+    for name, dist in sorted(_ours().items()):
+        for requirement in dist.requires or ():
+            found = _REQUIREMENT.match(requirement)
+            if found and not found[1].startswith("burn"):
+                extra = f" --extra {found[2]}" if found[2] else ""
+                wanted.setdefault(found[1].lower(), f"uv sync --package {name}{extra}")
+    there = {name: number for name in wanted if (number := _version(name))}
+    for name in sorted(wanted):
+        if name in there:
+            yield f"{name:18} {there[name]}"
+        # One cupy serves; the others are for other versions of the driver.
+        elif not (name.startswith("cupy") and any(n.startswith("cupy") for n in there)):
+            yield f"{name:18} not installed. {wanted[name]}"
 
 
-def _version(name: str) -> tuple[str, str] | None:
+def _version(name: str) -> str | None:
     try:
-        return name, version(name)
+        return version(name)
     except PackageNotFoundError:
         return None
 
@@ -134,8 +131,8 @@ def _opencl() -> str:
         return "not asked, since pyopencl is not installed."
     try:
         # Its wheel brings a loader of its own, so the system's says little.
-        cl = importlib.import_module("pyopencl")
-        found = [(p.name, [d.name.strip() for d in p.get_devices()]) for p in cl.get_platforms()]
+        platforms = load_object("pyopencl:get_platforms")()
+        found = [(p.name, [d.name.strip() for d in p.get_devices()]) for p in platforms]
     except Exception as error:  # noqa: BLE001 -- whatever a driver does is what was asked for
         first = str(error).splitlines()[0] if str(error) else ""
         return f"no platform answers ({type(error).__name__}: {first}). Install a driver, or PoCL."
