@@ -150,7 +150,9 @@ _LOW, _HIGH = -(2**63), 2**63 - 1
 
 def _check_part(op: str, attr: Attr, part: Any) -> None:
     """Check one value of an attribute that is neither flag nor dtype."""
-    if (part is None and attr.name != "ord") or (attr.kind == "static" and isinstance(part, (bool, float, str, DType))):
+    if (part is None and attr.name != "ord") or (
+        attr.kind == "static" and isinstance(part, (bool, float, str, DType))
+    ):
         return
     if isinstance(part, (tuple, list)):
         for inner in part:
@@ -162,7 +164,7 @@ def _check_part(op: str, attr: Attr, part: Any) -> None:
         if not _LOW <= part.__index__() <= _HIGH:
             raise ArgumentError(op, f"{attr.name} must fit 64 bits", got=part)
         return
-    fractional = attr.kind == "static" or attr.name == "scales"
+    fractional = static or attr.name == "scales"
     if not (number and fractional and hasattr(type(part), "__float__")):
         words = "a number" if fractional else "an integer"
         got = repr(part) if isinstance(part, (bool, float, str)) else type(part).__name__

@@ -41,9 +41,9 @@ def read_async(*tensors: Tensor) -> Future[Any]:
         >>> float(future.result())
         6.0
     """
-    wrong = next((t for t in tensors if not isinstance(t, TensorBase)), None)
-    if wrong is not None or not tensors:
-        got = "no arguments" if wrong is None else type(wrong).__name__
+    given: tuple[Any, ...] = tensors
+    if not given or not all(isinstance(t, TensorBase) for t in given):
+        got = ", ".join(type(t).__name__ for t in given) or "no arguments"
         raise DTypeError("read_async", "takes tensors", got=got)
     for backend in {id(t.b.resource): t.b.resource.backend for t in tensors}.values():
         with suppress(BurnError):  # the values that it concerns raise it in the future
