@@ -166,6 +166,8 @@ PLUGINS = [
     ("acme-dead", "dead", DEAD, "backends"),
     ("acme-bare", "bare", BARE, "backends"),
     ("acme-echo", "echo", DECORATOR, "decorators"),
+    ("acme-mute", "mute", BROKEN, "decorators"),
+    ("acme-late", "late", OTHER_CONTRACT.format(name="late", version=0), "decorators"),
     ("acme-text", "text", FORMAT.format(name="text", version="API_VERSION"), "store_formats"),
     ("acme-torn", "torn", BROKEN, "store_formats"),
     ("acme-stale", "stale", FORMAT.format(name="stale", version=0), "store_formats"),

@@ -102,6 +102,15 @@ def test_decorator_wraps_any_backend_by_name(environment: Environment) -> None:
     assert environment.says(code).splitlines()[-1] == "echo<fusion<good>>"
 
 
+@pytest.mark.parametrize(
+    ("name", "part"), [("mute", "libacme.so.3"), ("late", "Upgrade acme-late")]
+)
+def test_decorators_that_fail_say_why(environment: Environment, name: str, part: str) -> None:
+    message = refusal(environment, f"{name}-flex")
+    assert f"acme-{name} 0.3.0" in message
+    assert part in message
+
+
 def test_missing_decorator_is_named(environment: Environment) -> None:
     message = refusal(environment, "ecko-flex")
     assert "ecko" in message
@@ -152,10 +161,19 @@ def test_listing_of_devices_shows_the_broken_ones(environment: Environment) -> N
     assert any(line.startswith("dead: broken: ") and "ioctl failed" in line for line in lines)
 
 
+@pytest.mark.parametrize("command", ["devices", "doctor"])
+def test_a_default_device_that_breaks_is_reported(environment: Environment, command: str) -> None:
+    done = environment.run("-m", "burn", command, BURN_DEVICE="broken")
+    assert done.returncode == 1
+    assert "Traceback" not in done.stderr
+    assert "default: none" in done.stdout
+    assert "libacme.so.3" in done.stdout
+
+
 def test_doctor_counts_what_is_broken(environment: Environment) -> None:
     done = environment.run("-m", "burn", "doctor")
     assert done.returncode == 1, done.stderr
-    assert "problems: 12" in done.stdout
+    assert "problems: 14" in done.stdout
     for part in ("libacme.so.3", ":twin, or uninstall", "Upgrade acme-old", "Upgrade burn-backend"):
         assert part in done.stdout
     assert "good         acme-good 0.3.0" in done.stdout
