@@ -150,9 +150,10 @@ _LOW, _HIGH = -(2**63), 2**63 - 1
 
 def _check_part(op: str, attr: Attr, part: Any) -> None:
     """Check one value of an attribute that is neither flag nor dtype."""
-    if (part is None and attr.name != "ord") or (
-        attr.kind == "static" and isinstance(part, (bool, float, str, DType))
-    ):
+    static = attr.kind == "static"
+    if part is None and attr.name != "ord":
+        return
+    if static and isinstance(part, (bool, float, str, DType)):
         return
     if isinstance(part, (tuple, list)):
         for inner in part:

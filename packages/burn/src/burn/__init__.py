@@ -67,7 +67,7 @@ nan = float("nan")
 pi = 3.141592653589793
 
 # Submodules, so that `from burn.nn import Linear` works too.
-from burn import core, nn, optim  # isort: skip
+from burn import core as core, nn, optim  # noqa: E402  # isort: skip
 
 if TYPE_CHECKING:
     from burn import dataset, store, train
