@@ -20,7 +20,7 @@ from burn_std import DType, IndexRangeError, dtypes as d
 # Site and index of the first index outside its dim.
 _RECORD = 2
 # Places above this are computed in 64 bits; the last cube counts a little past the end.
-_FAR = 2**31 - 2**16
+FAR = 2**31 - 2**16
 
 
 class Engine:
@@ -109,11 +109,14 @@ class Engine:
     ) -> None:
         """Launch a kernel with so many cubes."""
         if count > 0:
-            program = self.loaded(make, spec)
-            if profiles():
-                self.client.run(program, (count, 1, 1), args)
-            else:
-                program.launch((count, 1, 1), args)
+            self.start(self.loaded(make, spec), (count, 1, 1), args)
+
+    def start(self, program: Any, cubes: tuple[int, int, int], args: Sequence[Any]) -> None:
+        """Launch a compiled kernel, whose arguments this package has made to fit."""
+        if profiles():
+            self.client.run(program, cubes, args)
+        else:
+            program.launch(cubes, args)
 
     def loaded(self, make: Callable[..., Kernel], spec: tuple[Any, ...]) -> Program:
         """Return the kernel of a function and its arguments, compiled at the first call."""
@@ -125,7 +128,7 @@ class Engine:
 
     def index_dtype(self, *tensors: CubeTensor, count: int = 0) -> DType:
         """Return the dtype that the device likes best and that holds every place of tensors."""
-        if count > _FAR or any(x.buf is not None and x.buf.length > _FAR for x in tensors):
+        if count > FAR or any(x.buf is not None and x.buf.length > FAR for x in tensors):
             return d.int64
         return self.client.properties.index
 

@@ -7,17 +7,19 @@ Halves compute in float32 and round once.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from burn_cube import Kernel
-from burn_cube_backend.code import Code
-from burn_cube_backend.engine import Engine
+from burn_cube import DeviceArray, Kernel
+from burn_cube.runtime.base import Program
+from burn_cube_backend.code import UNITS, Code
+from burn_cube_backend.engine import FAR, Engine
 from burn_cube_backend.geometry import (
     Ints,
     broadcast_shape,
     broadcast_strides,
     collapse,
+    dense as row_major,
     size_of,
 )
 from burn_cube_backend.payload import CubeTensor
@@ -91,15 +93,33 @@ def dense_kernel(
     return code.finish()
 
 
-class Plan(NamedTuple):
-    """How one map is launched on one set of shapes and strides."""
+class Plan:
+    """How one map is launched on one set of shapes and strides.
 
-    make: Any
-    spec: tuple[Any, ...]
-    shape: Ints
-    units: int
-    tail: tuple[int, ...]
-    dense: bool
+    Attributes:
+        program: the compiled kernel, None where there is no element.
+        cubes: the grid.
+        shape: of the result.
+        strides: of the result, row-major.
+        out: dtype of the result.
+        count: elements of the result.
+        tail: extents and strides, behind the offsets; empty for a dense kernel.
+        dense: the kernel takes no offset of the result and no tail.
+    """
+
+    __slots__ = ("count", "cubes", "dense", "out", "program", "shape", "strides", "tail")
+
+    def __init__(
+        self, program: Program | None, shape: Ints, out: DType, count: int, tail: Ints, dense: bool
+    ) -> None:
+        self.program = program
+        self.cubes = (-(-count // UNITS), 1, 1)
+        self.shape = shape
+        self.strides = row_major(shape)
+        self.out = out
+        self.count = count
+        self.tail = tail
+        self.dense = dense
 
 
 def plan_of(
@@ -109,22 +129,17 @@ def plan_of(
     """Choose the kernel for arrays of these shapes, read (and written) as they lie."""
     shape = into.shape if into is not None else broadcast_shape([x.shape for x in tensors])
     count = size_of(shape)
+    if not count:
+        return Plan(None, shape, out, 0, (), True)
     walks = [broadcast_strides(x.shape, x.strides, shape) for x in tensors]
-    own = into.strides if into is not None else _dense(shape)
+    own = into.strides if into is not None else row_major(shape)
     extents, merged = collapse(shape, [own, *walks])
     index = engine.index_dtype(*tensors, *([] if into is None else [into]), count=count)
-    whole = into is None and len(extents) == 1 and all(m == (1,) or count == 1 for m in merged)
-    if whole:
-        return Plan(dense_kernel, (name, node, operands, out, index), shape, count, (), True)
-    tail = extents + tuple(s for m in merged for s in m)
-    spec = (name, node, operands, out, len(extents), index)
-    return Plan(map_kernel, spec, shape, count, tail, False)
-
-
-def _dense(shape: Ints) -> Ints:
-    from burn_cube_backend.geometry import dense
-
-    return dense(shape)
+    if into is None and len(extents) == 1 and all(m == (1,) or count == 1 for m in merged):
+        program = engine.loaded(dense_kernel, (name, node, operands, out, index))
+        return Plan(program, shape, out, count, (), True)
+    program = engine.loaded(map_kernel, (name, node, operands, out, len(extents), index))
+    return Plan(program, shape, out, count, extents + tuple(s for m in merged for s in m), False)
 
 
 def launch(
@@ -132,13 +147,22 @@ def launch(
     numbers: Sequence[Any],
 ) -> CubeTensor:  # fmt: skip
     """Run a planned map."""
-    if plan.units:
-        offsets = [x.offset for x in arrays]
+    if plan.program is not None:
+        args: list[Any] = [out.buf]
+        args += [x.buf for x in arrays]
+        args += numbers
+        args.append(plan.count)
         if not plan.dense:
-            offsets.insert(0, out.offset)
-        args = [out.buf, *[x.buf for x in arrays], *numbers, plan.units, *offsets, *plan.tail]
-        engine.run(plan.make, plan.spec, plan.units, args)
+            args.append(out.offset)
+        args += [x.offset for x in arrays]
+        args += plan.tail
+        engine.start(plan.program, plan.cubes, args)
     return out
+
+
+def result(engine: Engine, plan: Plan) -> CubeTensor:
+    """Return memory for the result of a planned map."""
+    return CubeTensor(engine.flat(plan.count, plan.out), plan.shape, plan.strides, plan.out)
 
 
 # ---- the entries of the catalogue --------------------------------------------------------------
@@ -150,32 +174,117 @@ _BOUNDS_OF_INTS = {"hardtanh", "threshold"}
 
 
 class Map:
-    """One entry for one dtype of its leading input."""
+    """One entry for one dtype of its leading input.
 
-    def __init__(self, engine: Engine, entry: Entry, node: Node, dtype: DType | None) -> None:
+    Args:
+        engine: the device.
+        entry: the operation.
+        node: its expression.
+        dtype: dtype of the leading input.
+    """
+
+    def __init__(self, engine: Engine, entry: Entry, node: Node, dtype: DType) -> None:
         self.engine = engine
         self.entry = entry
         self.node = node
         self.dtype = dtype
         self.inputs = [i.name for i in entry.inputs]
         self.attrs = [(a.name, a.kind) for a in entry.attrs]
-        self.plans: dict[Any, tuple[Plan, DType, list[str]]] = {}
+        self.plans: dict[Any, Any] = {}
 
-    def __call__(self, *args: Any) -> CubeTensor:
-        """Run the map on payloads and attributes."""
+    def function(self) -> Callable[..., CubeTensor]:
+        """Return the kernel: a short path for one or two arrays, else the general one."""
+        if self.attrs or any(i.optional for i in self.entry.inputs):
+            return self.general
+        if len(self.inputs) == 1:
+            return self._unary()
+        return self._binary() if len(self.inputs) == 2 else self.general
+
+    def _unary(self) -> Callable[[CubeTensor], CubeTensor]:
+        plans, general, new, start = self.plans, self.general, self._new, self.engine.start
+
+        def unary(x: CubeTensor) -> CubeTensor:
+            buf = x.buf
+            if buf is None:
+                return general(x)
+            key = (x.shape, x.strides, buf.length > FAR)
+            plan = plans.get(key) or self._kept(key, (x,))
+            flat = new(plan.count, plan.out)
+            if plan.dense:
+                if plan.count:
+                    start(plan.program, plan.cubes, (flat, buf, plan.count, x.offset))
+            else:
+                args = (flat, buf, plan.count, 0, x.offset, *plan.tail)
+                start(plan.program, plan.cubes, args)
+            return CubeTensor(flat, plan.shape, plan.strides, plan.out)
+
+        return unary
+
+    def _binary(self) -> Callable[[CubeTensor, CubeTensor], CubeTensor]:
+        plans, general, new, start = self.plans, self.general, self._new, self.engine.start
+
+        def binary(x: CubeTensor, y: CubeTensor) -> CubeTensor:
+            a, b = x.buf, y.buf
+            if a is None or b is None:
+                return general(x, y) if a is None else right(x, y)
+            key = (x.shape, x.strides, y.shape, y.strides, a.length > FAR or b.length > FAR)
+            plan = plans.get(key) or self._kept(key, (x, y))
+            flat = new(plan.count, plan.out)
+            if plan.dense:
+                if plan.count:
+                    args: Any = (flat, a, b, plan.count, x.offset, y.offset)
+                    start(plan.program, plan.cubes, args)
+            else:
+                args = (flat, a, b, plan.count, 0, x.offset, y.offset, *plan.tail)
+                start(plan.program, plan.cubes, args)
+            return CubeTensor(flat, plan.shape, plan.strides, plan.out)
+
+        def right(x: CubeTensor, y: CubeTensor) -> CubeTensor:
+            """The number stands on the right, where it mostly does."""
+            a: Any = x.buf
+            key = (x.shape, x.strides, a.length > FAR)
+            plan = plans.get(key) or self._kept(key, (x, y))
+            flat = new(plan.count, plan.out)
+            if plan.dense:
+                if plan.count:
+                    args: Any = (flat, a, y.value, plan.count, x.offset)
+                    start(plan.program, plan.cubes, args)
+            else:
+                args = (flat, a, y.value, plan.count, 0, x.offset, *plan.tail)
+                start(plan.program, plan.cubes, args)
+            return CubeTensor(flat, plan.shape, plan.strides, plan.out)
+
+        return binary
+
+    @property
+    def _new(self) -> Callable[[int, DType], DeviceArray]:
+        return self.engine.flat
+
+    def _kept(self, key: Any, inputs: tuple[CubeTensor, ...]) -> Plan:
+        plan, _ = self._plan(inputs, (), [x.buf is None for x in inputs])
+        self._keep(key, plan)
+        return plan
+
+    def _keep(self, key: Any, made: Any) -> Any:
+        if len(self.plans) >= 4096:
+            self.plans.clear()
+        self.plans[key] = made
+        return made
+
+    def general(self, *args: Any) -> CubeTensor:
+        """Run the map on payloads and attributes of any kind."""
         inputs, attrs = args[: len(self.inputs)], args[len(self.inputs) :]
-        engine = self.engine
         key: list[Any] = []
         arrays: list[CubeTensor] = []
         numbers: list[Any] = []
         for x in inputs:
             if x is None:
                 key.append(None)
-            elif x.value is not None:
+            elif x.buf is None:
                 key.append(x.dtype)
                 numbers.append(x.value)
             else:
-                key.append((x.dtype, x.shape, x.strides, x.buf.length))
+                key.append((x.dtype, x.shape, x.strides, x.buf.length > FAR))
                 arrays.append(x)
         for (_, kind), value in zip(self.attrs, attrs, strict=True):
             if kind == "scalar" and value is not None:
@@ -183,37 +292,41 @@ class Map:
                 numbers.append(value)
             else:
                 key.append(value)
-        found = self.plans.get(tuple(key))
+        key_ = tuple(key)
+        found = self.plans.get(key_)
         if found is None:
-            found = self.plans[tuple(key)] = self._plan(inputs, attrs, arrays)
-            if len(self.plans) > 4096:
-                self.plans.clear()
-        plan, out, kinds = found
-        numbers = [_plain(v, k) for v, k in zip(numbers, kinds, strict=True)]
-        return launch(engine, plan, engine.empty(plan.shape, out), arrays, numbers)
+            found = self._keep(
+                key_, self._plan(inputs, attrs, [x is not None and x.buf is None for x in inputs])
+            )
+        plan, kinds = found
+        if kinds:
+            numbers = [plain(v, k) for v, k in zip(numbers, kinds, strict=True)]
+        return launch(self.engine, plan, result(self.engine, plan), arrays, numbers)
 
     def _plan(
-        self, inputs: Sequence[Any], attrs: Sequence[Any], arrays: list[CubeTensor]
-    ) -> tuple[Plan, DType, list[str]]:
-        lead = self.dtype or d.float32
+        self, inputs: Sequence[Any], attrs: Sequence[Any], bare: Sequence[bool]
+    ) -> tuple[Plan, list[str]]:
+        """Return the plan and the kinds of its numbers; `bare` inputs are numbers."""
+        lead = self.dtype
         known: dict[str, Any] = {"floating": lead.is_float, "largest": LARGEST.get(lead)}
-        operands = []
-        for name, x in zip(self.inputs, inputs, strict=True):
+        operands, arrays = [], []
+        for name, x, number in zip(self.inputs, inputs, bare, strict=True):
             if x is None:
                 known[name] = None
-            else:
-                operands.append(Operand(name, x.dtype, x.value is not None))
-        scalars = []
+                continue
+            operands.append(Operand(name, x.dtype, number))
+            if not number:
+                arrays.append(x)
         for (name, kind), value in zip(self.attrs, attrs, strict=True):
             if kind == "scalar" and value is not None:
-                scalars.append(Operand(name, lead, True))
+                operands.append(Operand(name, lead, True))
             else:
                 known[name] = value
         node = bind(self.node, known)
-        out = self._out(node, (*operands, *scalars), lead)
-        kinds: list[str] = [o.dtype.kind for o in (*operands, *scalars) if o.number]
-        spec = (*operands, *scalars)
-        return plan_of(self.engine, self.entry.name, node, spec, out, arrays), out, kinds
+        spec = tuple(operands)
+        out = self._out(node, spec, lead)
+        kinds: list[str] = [o.dtype.kind for o in spec if o.number]
+        return plan_of(self.engine, self.entry.name, node, spec, out, arrays), kinds
 
     def _out(self, node: Node, operands: tuple[Operand, ...], lead: DType) -> DType:
         """Return the dtype of the result, by writing the expression once into a kernel unused."""
@@ -225,7 +338,7 @@ class Map:
         return lead if made is wide(lead) else made
 
 
-def _plain(value: Any, kind: str) -> Any:
+def plain(value: Any, kind: str) -> Any:
     """Return a number as a launch takes it for a kind of dtype."""
     if kind == "float":
         return float(value)
@@ -236,7 +349,7 @@ def _register(entry: Entry) -> None:
     node = parse(entry.expr or "", entry.name)
 
     def make(engine: Engine, dtype: DType | None) -> Any:
-        return Map(engine, entry, node, dtype)
+        return Map(engine, entry, node, dtype or d.float32).function()
 
     maker(entry.name)(make)
 
@@ -284,7 +397,7 @@ def computed(engine: Engine, text: str, out: DType, **given: CubeTensor) -> Cube
     tensors = [engine.solid(x) for x in given.values()]
     operands = tuple(Operand(n, x.dtype, False) for n, x in zip(given, tensors, strict=True))
     plan = plan_of(engine, "expression", parse(text), operands, out, tensors)
-    return launch(engine, plan, engine.empty(plan.shape, out), tensors, ())
+    return launch(engine, plan, result(engine, plan), tensors, ())
 
 
 def combine(engine: Engine, op: str, x: CubeTensor, y: CubeTensor) -> CubeTensor:
