@@ -1,4 +1,4 @@
-"""How a launch of OpenCL and CUDA passes its arguments: what the kernel uses and no more.
+"""Whether the arguments of a launch fit, and how OpenCL and CUDA pass them: what the kernel uses.
 
 For each parameter its pointer or its value, then the length, extents and strides that the body or
 its bounds checks read. Emitters declare parameters in this order; runtimes gather values in it.
@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from burn_cube.builder import wrap
 from burn_cube.errors import LaunchError
 from burn_cube.ir import Kernel, Op, walk
-from burn_cube.types import Memory, Vector, width_of
+from burn_cube.types import Memory, Vector, scalar_of, width_of
 from burn_std.dtypes import DType, bfloat16, bool_, float16, int32
 
 if TYPE_CHECKING:
-    from burn_cube.runtime.client import DeviceArray
+    from burn_cube.runtime.client import Client, DeviceArray
 
 # Operations that touch memory, and so need the length where bounds are checked.
 ACCESSES = frozenset({"load", "store", "atomic", "atomic_cas", "tile_load", "tile_store"})
@@ -76,6 +76,33 @@ def layout(kernel: Kernel) -> list[Entry]:
     if may_fault(kernel):
         entries += [Entry("launch", -1, 0, int32), Entry("fault", -1, 0, None)]
     return entries
+
+
+def acceptor(kernel: Kernel, client: Client) -> Callable[[Sequence[Any]], bool]:
+    """Return the function that says whether arguments fit, without saying why they do not.
+
+    One expression, compiled once a kernel: what a launch costs is what it looks at.
+    """
+    tests = [f"len(args) == {len(kernel.params)}"]
+    names: dict[str, Any] = {"client": client, "numbers": (int, float, bool)}
+    for number, param in enumerate(kernel.params):
+        arg = f"args[{number}]"
+        if not isinstance(param.type, Memory):
+            tests.append(f"type({arg}) in numbers")
+            continue
+        rank = param.attrs.get("rank")
+        names[f"t{number}"] = scalar_of(param.type.elem)
+        tests += [f"{arg}.client is client", f"{arg}.dtype is t{number}"]
+        tests.append(f"{arg}.dense" if rank is None else f"len({arg}.shape) == {rank}")
+    fits: Callable[[Sequence[Any]], bool] = eval(f"lambda args: {' and '.join(tests)}", names)
+
+    def run(args: Sequence[Any]) -> bool:
+        try:
+            return fits(args)
+        except AttributeError:  # a number in the place of an array
+            return False
+
+    return run
 
 
 @cache
@@ -149,6 +176,14 @@ def wrapped(entries: list[Entry], values: list[Any]) -> list[Any]:
             except OverflowError:
                 made[number] = float("inf") if value > 0 else float("-inf")
     return made
+
+
+def has_vectors(kernel: Kernel) -> bool:
+    """Return whether a parameter is an array of vectors."""
+    return any(
+        isinstance(param.type, Memory) and isinstance(param.type.elem, Vector)
+        for param in kernel.params
+    )
 
 
 def aligned(kernel: Kernel, args: Sequence[Any]) -> None:

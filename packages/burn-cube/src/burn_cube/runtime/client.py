@@ -11,6 +11,7 @@ import numpy as np
 
 from burn_cube.errors import LaunchError
 from burn_cube.ir import Kernel
+from burn_cube.runtime.arguments import acceptor
 from burn_cube.runtime.base import API_VERSION, Event, Program, Properties, Runtime
 from burn_cube.runtime.pool import MemoryReport, Pool, Storage
 from burn_cube.runtime.profiling import profiles
@@ -37,12 +38,13 @@ class DeviceArray:
         shape: extents.
         strides: distance of neighbours along each dim, in elements.
         dtype: element type.
+        dense: whether the strides are those of an array without gaps, last dim fastest.
         length: elements that a kernel may index.
         pointer: address of the first element, on devices that have addresses.
     """
 
     __slots__ = (
-        "client", "dtype", "length", "offset", "pointer", "shape", "storage", "strides",
+        "client", "dense", "dtype", "length", "offset", "pointer", "shape", "storage", "strides",
     )  # fmt: skip
 
     def __init__(
@@ -58,7 +60,9 @@ class DeviceArray:
         self.storage = storage
         self.shape = shape
         self.dtype = dtype
-        self.strides = contiguous(shape) if strides is None else strides
+        plain = contiguous(shape)
+        self.strides = plain if strides is None else strides
+        self.dense = self.strides == plain
         self.offset = offset
         self.pointer = storage.address + offset
         empty = 0 in shape
@@ -124,7 +128,7 @@ class Reading:
             return np.empty(array.shape, self._raw.dtype)
         steps = tuple(s * array.dtype.itemsize for s in array.strides)
         view = np.lib.stride_tricks.as_strided(self._raw, array.shape, steps)
-        return view if array.strides == contiguous(array.shape) else view.copy()
+        return view if array.dense else view.copy()
 
 
 class Client:
@@ -139,6 +143,7 @@ class Client:
         self.runtime = runtime
         self.pool = Pool(runtime)
         self._programs: dict[Kernel, Program] = {}
+        self._acceptors: dict[Program, Any] = {}
         self._lock = threading.Lock()
 
     @property
@@ -244,19 +249,27 @@ class Client:
         Raises:
             LaunchError: an argument or the grid does not fit.
         """
-        kernel = program.kernel
-        if len(args) != len(kernel.params):
-            raise LaunchError(kernel.name, f"takes {len(kernel.params)} arguments", got=len(args))
-        for param, arg in zip(kernel.params, args, strict=True):
-            self._fits(kernel, param.attrs["name"], param, arg)
-        if min(cubes) < 0:
-            raise LaunchError(kernel.name, "the number of cubes is not negative", got=cubes)
-        if 0 in cubes:
+        fits = self._acceptors.get(program)
+        if fits is None:
+            fits = self._acceptors[program] = acceptor(program.kernel, self)
+        if not fits(args):
+            self._check_arguments(program.kernel, args)
+        x, y, z = cubes
+        if x <= 0 or y <= 0 or z <= 0:
+            if min(cubes) < 0:
+                rule = "the number of cubes is not negative"
+                raise LaunchError(program.kernel.name, rule, got=cubes)
             return
         if profiles():
             self._measured(program, cubes, args)
         else:
             program.launch(cubes, args)
+
+    def _check_arguments(self, kernel: Kernel, args: Sequence[Any]) -> None:
+        if len(args) != len(kernel.params):
+            raise LaunchError(kernel.name, f"takes {len(kernel.params)} arguments", got=len(args))
+        for param, arg in zip(kernel.params, args, strict=True):
+            self._fits(kernel, param.attrs["name"], param, arg)
 
     def _fits(self, kernel: Kernel, name: str, param: Any, arg: Any) -> None:
         if not isinstance(param.type, Memory):
@@ -274,7 +287,7 @@ class Client:
         if arg.dtype is not dtype or (rank is not None and rank != len(arg.shape)):
             wanted = dtype.name + (f" of rank {rank}" if rank is not None else "")
             raise LaunchError(f"{kernel.name}, {name}", f"takes {wanted}", got=arg)
-        if rank is None and arg.strides != contiguous(arg.shape):
+        if rank is None and not arg.dense:
             raise LaunchError(
                 f"{kernel.name}, {name}", "an Array is contiguous", got=f"strides {arg.strides}",
                 remedy="Declare it as a Tensor.",

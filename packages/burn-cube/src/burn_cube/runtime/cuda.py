@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ctypes
 import struct
+import threading
 from collections import deque
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -19,7 +20,7 @@ from burn_cube.emit.c_like import Source, emit
 from burn_cube.emit.cuda import Architecture, Cuda
 from burn_cube.errors import LaunchError
 from burn_cube.ir import Kernel
-from burn_cube.runtime.arguments import Entry, aligned, code_of, flattener, wrapped
+from burn_cube.runtime.arguments import Entry, aligned, code_of, flattener, has_vectors, wrapped
 from burn_cube.runtime.base import API_VERSION, Grid, Program, Properties
 from burn_cube.runtime.cuda_events import CudaEvent, PinnedRead
 from burn_cube.runtime.queued import QueuedRuntime
@@ -81,6 +82,7 @@ class CudaProgram(Program):
         self._pointers = (ctypes.c_void_p * max(count, 1))(*range(start, start + 8 * count, 8))
         self.params = ctypes.addressof(self._pointers)
         self._cube = source.kernel.cube_dim
+        self._vectors = has_vectors(source.kernel)
 
     def pack(self, args: Sequence[Any]) -> None:
         """Write the arguments of a launch into the block; the runtime's lock is held."""
@@ -98,7 +100,8 @@ class CudaProgram(Program):
         """Put the kernel into the stream."""
         runtime = self._runtime
         runtime.alive()
-        aligned(self.kernel, args)
+        if self._vectors:
+            aligned(self.kernel, args)
         x, y, z = cubes
         a, b, c = self._cube
         with runtime.lock:
@@ -162,6 +165,8 @@ class CudaRuntime(QueuedRuntime):
         self.driver_api = driver
         self.errors = (runtime.CUDARuntimeError, driver.CUDADriverError)
         self.index = index
+        self._several = runtime.getDeviceCount() > 1
+        self._thread = threading.local()
         runtime.setDevice(index)
         runtime.free(0)  # makes the context
         self.stream = cupy.cuda.Stream(non_blocking=True)
@@ -187,8 +192,10 @@ class CudaRuntime(QueuedRuntime):
         return f"{version} nvrtc {major}.{minor} sm_{self.capability}"
 
     def use(self) -> None:
-        """Make the device the current one of this thread."""
-        self.api.setDevice(self.index)
+        """Make the device the current one of this thread; the first time where it is alone."""
+        if self._several or not getattr(self._thread, "ready", False):
+            self.api.setDevice(self.index)
+            self._thread.ready = True
 
     def failing(self, op: str) -> _Failing:
         """Return a context in which an error of the device names the launches before it."""

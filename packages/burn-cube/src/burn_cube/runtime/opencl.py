@@ -7,6 +7,7 @@ sub-buffers, and an array that starts elsewhere brings its offset as an argument
 from __future__ import annotations
 
 import struct
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -16,7 +17,7 @@ from burn_cube.emit.c_like import Source, emit
 from burn_cube.emit.opencl import Capabilities, OpenCl
 from burn_cube.errors import LaunchError, OutOfMemoryError
 from burn_cube.ir import Kernel
-from burn_cube.runtime.arguments import aligned, code_of, flattener, wrapped
+from burn_cube.runtime.arguments import aligned, code_of, flattener, has_vectors, wrapped
 from burn_cube.runtime.base import API_VERSION, Program, Properties
 from burn_cube.runtime.queued import QueuedRuntime
 from burn_std import BackendLoadError, DeviceLostError
@@ -66,12 +67,14 @@ class OpenClProgram(Program):
             for entry in source.entries
         ]
         self._last: list[Any] = [None] * len(source.entries)
+        self._vectors = has_vectors(source.kernel)
 
     def launch(self, cubes: tuple[int, int, int], args: Sequence[Any]) -> None:
         """Put the kernel into the queue."""
         runtime = self._runtime
         runtime.alive()
-        aligned(self.kernel, args)
+        if self._vectors:
+            aligned(self.kernel, args)
         with runtime.lock:
             number, fault = 0, None
             if self._faults:
@@ -173,8 +176,11 @@ class OpenClRuntime(QueuedRuntime):
     def _compile(self, source: Source, options: Sequence[str]) -> tuple[Program, bytes]:
         cl = self.cl
         try:
-            # pyopencl's own cache knows neither bounds nor damaged entries.
-            built = cl.Program(self.context, source.text).build(list(options), cache_dir=False)
+            with warnings.catch_warnings():
+                # Remarks of the driver's compiler on good code are of no use to anybody.
+                warnings.simplefilter("ignore", cl.CompilerWarning)
+                # pyopencl's own cache knows neither bounds nor damaged entries.
+                built = cl.Program(self.context, source.text).build(list(options), cache_dir=False)
         except cl.Error as error:
             raise LaunchError(
                 source.kernel.name, f"{self.name} compiles the kernel",
