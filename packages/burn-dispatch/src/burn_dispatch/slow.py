@@ -11,10 +11,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from burn_backend import TENSOR_CLASS, TensorBase, plain_scalar
+from burn_backend import TENSOR_CLASS, TensorBase, check_scalar, plain_scalar
 from burn_ir import Entry, Spec, check_dtype
 from burn_std import (
-    ArgumentError,
     BurnError,
     DeviceError,
     DType,
@@ -208,29 +207,6 @@ def _refusal(
     )
 
 
-def _wrong_attribute(entry: Entry, attrs: tuple[Any, ...]) -> BaseException | None:
-    """Return the error of an attribute that is no number, integer or tuple of integers, if any."""
-    for a, value in zip(entry.attrs, attrs, strict=True):
-        parts = value if a.kind == "extent" and isinstance(value, (tuple, list)) else (value,)
-        for part in parts:
-            if part is None or (isinstance(part, (str, bool, DType)) and a.kind == "static"):
-                continue
-            integer = a.kind == "extent"
-            if isinstance(part, (tuple, list)) and all(hasattr(p, "__index__") for p in part):
-                continue
-            known = hasattr(part, "__index__") if integer else plain_scalar(part) is not None
-            if known and isinstance(part, int) and not -(2**63) <= part < 2**63:
-                return ArgumentError(entry.name, f"{a.name} must fit 64 bits", got=part)
-            if not known or isinstance(part, TensorBase) or (integer and isinstance(part, bool)):
-                words = "an integer" if integer else "a number"
-                return DTypeError(entry.name, f"{a.name} must be {words}", got=_named(part))
-    return None
-
-
-def _named(value: Any) -> str:
-    return repr(value) if isinstance(value, (bool, int, float, str)) else type(value).__name__
-
-
 def _failure(entry: Entry, cause: Exception) -> BaseException:
     """Return the error of a kernel that failed although nothing is wrong with the arguments."""
     text = f"{type(cause).__name__}: {cause}"
@@ -253,28 +229,40 @@ def _failure(entry: Entry, cause: Exception) -> BaseException:
 def explainer(owner: Context, entry: Entry) -> Callable[..., BaseException]:
     """Return the function that turns what a kernel raised into a typed error."""
     count = len(entry.inputs)
+    scalars = [
+        (k, a.name)
+        for k, a in enumerate(entry.attrs, count)
+        if a.kind == "scalar" and a.name != "key"
+    ]
 
-    def explain(cause: Exception, *args: Any) -> BaseException:
-        if isinstance(cause, BurnError):
-            # A tensor for a number makes the kernel call an operation, which fails in its turn.
-            wrong = isinstance(cause, ExecutionError) and _wrong_attribute(entry, args[count:])
-            return wrong or cause.with_traceback(None)
+    def broken(args: tuple[Any, ...]) -> None:
+        """Raise what the rules say against the arguments, if anything."""
         shaped = [a for a, d in zip(args[count:], entry.attrs, strict=True) if d.kind != "scalar"]
         inputs = [_spec(x) for x in args[:count]]
         lead = next((x for x in inputs if isinstance(x, Spec)), None)
         if lead is not None:  # a scalar in the second place stands for a rank-0 tensor
+            check_dtype(entry.name, entry.accepts, lead)
             inputs = [
                 Spec((), lead.dtype) if i.scalar and plain_scalar(x) is not None else x
                 for i, x in zip(entry.inputs, inputs, strict=True)
             ]
+        entry.infer(*inputs, *shaped)
+        for k, name in scalars:
+            check_scalar(entry.name, name, args[k])
+
+    def explain(cause: Exception, *args: Any) -> BaseException:
+        # Those of a look-up by dtype know no shape, and a tensor in the place of a number makes a
+        # kernel call an operation, which fails in its turn.
+        if isinstance(cause, BurnError) and not isinstance(cause, (DTypeError, ExecutionError)):
+            return cause.with_traceback(None)
         try:
-            if lead is not None:
-                check_dtype(entry.name, entry.accepts, lead)
-            entry.infer(*inputs, *shaped)
+            broken(args)
         except BurnError as error:
             return error.with_traceback(None)
         except Exception as error:  # noqa: BLE001 - reported as the cause
-            cause = error
-        return _wrong_attribute(entry, args[count:]) or _failure(entry, cause)
+            cause = cause if isinstance(cause, BurnError) else error
+        if isinstance(cause, BurnError):
+            return cause.with_traceback(None)
+        return _failure(entry, cause)
 
     return explain
