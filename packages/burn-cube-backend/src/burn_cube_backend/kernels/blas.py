@@ -130,8 +130,10 @@ class Blas:
         if image is None:
             image = compiler.compile(source)
             kernel_cache().put(key, image)
-        f32, f64 = compiler.link(image, "burn_gemm_f32", "burn_gemm_f64")
+        names = ("burn_gemm_f32", "burn_gemm_f64", "burn_conv_f32", "burn_conv_f64")
+        f32, f64, conv32, conv64 = compiler.link(image, *names)
         self.entries = {d.float32: f32, d.float64: f64}
+        self.convolutions = {d.float32: conv32, d.float64: conv64}
 
     def multiply(
         self, dtype: DType, shape: tuple[int, int, int], x: Matrix, y: Matrix, out: int,

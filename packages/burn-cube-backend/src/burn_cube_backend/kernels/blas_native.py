@@ -71,17 +71,105 @@ done:
 """  # noqa: E501 - an instruction of LLVM is one line
 
 
+# A convolution: task t gathers bands t, t + tasks, ... of windows into its own piece of memory and
+# multiplies each while it is in the cache; `beta` 1 adds to what is there.
+# Band number = (sample * groups + group) * bands + part of the windows.
+CONV_WORDS = struct.Struct("=" + "q" * 20 + "d")
+_CONV_NAMES = (
+    "fn", "gather", "gwords", "lines", "jobs", "tasks", "slots", "slot", "bands", "groups", "m",
+    "k", "length", "piece", "w", "wgroup", "c", "cimage", "ctask", "kind", "beta",
+)  # fmt: skip
+_CONV = """
+define void @burn_conv_{name}(ptr noalias %words, i64 %lo, i64 %hi) {{
+entry:
+{loads}
+  %betax = bitcast i64 %beta to double
+  %function = inttoptr i64 %fn to ptr
+  %gatherer = inttoptr i64 %gather to ptr
+  %gatherwords = inttoptr i64 %gwords to ptr
+  %isgrad = icmp ne i64 %kind, 0
+  br label %tasks_
+tasks_:
+  %t = phi i64 [%lo, %entry], [%t1, %next]
+  %more = icmp slt i64 %t, %hi
+  br i1 %more, label %start, label %done
+start:
+  %slotat = mul i64 %t, %slot
+  %cols = add i64 %slots, %slotat
+  %colsp = inttoptr i64 %cols to ptr
+  %own = mul i64 %t, %ctask
+  br label %head
+head:
+  %job = phi i64 [%t, %start], [%job1, %body_end]
+  %left = icmp slt i64 %job, %jobs
+  br i1 %left, label %body, label %next
+body:
+  %base = mul i64 %t, %jobs
+  %number = add i64 %base, %job
+  %line0 = mul i64 %number, %lines
+  %line1 = add i64 %line0, %lines
+  call void %gatherer(ptr %gatherwords, i64 %line0, i64 %line1)
+  %image = sdiv i64 %job, %bands
+  %bands_ = mul i64 %image, %bands
+  %band = sub i64 %job, %bands_
+  %sample = sdiv i64 %image, %groups
+  %groups_ = mul i64 %sample, %groups
+  %group = sub i64 %image, %groups_
+  %at = mul i64 %band, %piece
+  %rest = sub i64 %length, %at
+  %short = icmp slt i64 %rest, %piece
+  %n = select i1 %short, i64 %rest, i64 %piece
+  %wo = mul i64 %group, %wgroup
+  %w1 = add i64 %w, %wo
+  %io = mul i64 %image, %cimage
+  %ao = mul i64 %at, {size}
+  %i1 = add i64 %io, %ao
+  %c1 = add i64 %c, %i1
+  %wp = inttoptr i64 %w1 to ptr
+  %cp = inttoptr i64 %c1 to ptr
+  %beta1 = {beta}
+  br i1 %isgrad, label %grad, label %forward
+forward:
+  call void %function(i32 101, i32 111, i32 111, i64 %m, i64 %n, i64 %k, {type} 1.0, ptr %wp, i64 %k, ptr %colsp, i64 %n, {type} %beta1, ptr %cp, i64 %length)
+  br label %latch
+grad:
+  %wt = add i64 %w1, %own
+  %wtp = inttoptr i64 %wt to ptr
+  call void %function(i32 101, i32 111, i32 112, i64 %m, i64 %k, i64 %n, {type} 1.0, ptr %cp, i64 %length, ptr %colsp, i64 %n, {type} %beta1, ptr %wtp, i64 %k)
+  br label %latch
+latch:
+  br label %body_end
+body_end:
+  %job1 = add i64 %job, %tasks
+  br label %head
+next:
+  %t1 = add i64 %t, 1
+  br label %tasks_
+done:
+  ret void
+}}
+"""  # noqa: E501 - an instruction of LLVM is one line
+
+
+def _loads(names: tuple[str, ...]) -> str:
+    lines = []
+    for at, name in enumerate(names):
+        lines.append(f"  %p_{name} = getelementptr i64, ptr %words, i64 {at}")
+        lines.append(f"  %{name} = load i64, ptr %p_{name}")
+    return "\n".join(lines)
+
+
 def text() -> str:
-    """Return the module: `burn_gemm_f32` and `burn_gemm_f64`."""
-    loads = []
-    for at, name in enumerate(_NAMES):
-        loads.append(f"  %p_{name} = getelementptr i64, ptr %words, i64 {at}")
-        loads.append(f"  %{name} = load i64, ptr %p_{name}")
+    """Return the module: `burn_gemm_f32`, `burn_conv_f32`, and the same of f64."""
     kinds = (
-        ("f32", "float", "fptrunc double %betax to float"),
-        ("f64", "double", "fadd double %betax, 0.0"),
+        ("f32", "float", 4, "fptrunc double {} to float"),
+        ("f64", "double", 8, "fadd double {}, 0.0"),
     )
-    return "".join(
-        _TEXT.format(name=name, type=kind, beta=beta, loads="\n".join(loads))
-        for name, kind, beta in kinds
-    )
+    out = []
+    for name, kind, size, convert in kinds:
+        beta = convert.format("%betax")
+        out.append(_TEXT.format(name=name, type=kind, beta=beta, loads=_loads(_NAMES)))
+        out.append(
+            _CONV.format(name=name, type=kind, size=size, beta=beta, loads=_loads(_CONV_NAMES))
+        )
+    return "".join(out)

@@ -10,6 +10,7 @@ from burn_cube import Kernel
 from burn_cube_backend.code import Code
 from burn_cube_backend.engine import Engine
 from burn_cube_backend.geometry import Ints, dense, size_of
+from burn_cube_backend.kernels import conv_blas
 from burn_cube_backend.kernels.create import filled
 from burn_cube_backend.kernels.maps import HALVES, combine, converted, copied, wide, write
 from burn_cube_backend.kernels.matmul import product
@@ -70,6 +71,10 @@ def conv(
     """x [N, C, *L], weight [O, C / groups, *K] to [N, O, *out]."""
     dtype, size = x.dtype, weight.shape[2:]
     out = out_lengths(x.shape[2:], size, stride, padding, dilation)
+    library = conv_blas.serves(engine, dtype)
+    if library is not None:
+        args = (out, stride, padding, dilation, groups)
+        return conv_blas.forward(engine, library, x, weight, bias, *args)
     windows = columns(engine, x, size, out, stride, padding, dilation, groups)
     outs = weight.shape[0]
     w = engine.row_major(weight)
@@ -94,6 +99,10 @@ def conv_weight_grad(
     groups: int, shape: Ints,
 ) -> CubeTensor:  # fmt: skip
     """g [N, O, *out] and x [N, C, *L] to [O, C / groups, *K]; g says how many windows there are."""
+    library = conv_blas.serves(engine, x.dtype)
+    if library is not None:
+        args = (stride, padding, dilation, groups, shape)
+        return conv_blas.weight_grad(engine, library, g, x, *args)
     out, outs = g.shape[2:], g.shape[1]
     windows = columns(engine, x, shape[2:], out, stride, padding, dilation, groups)
     rows, length, n = windows.shape[2], windows.shape[3], g.shape[0]
@@ -147,6 +156,13 @@ def conv_input_grad(
 ) -> CubeTensor:  # fmt: skip
     """g [N, O, *out], weight [O, C / groups, *K] to [N, C, *L]."""
     dtype, size, out = g.dtype, weight.shape[2:], g.shape[2:]
+    library = conv_blas.serves(engine, dtype)
+    if library is not None and max(stride) == 1:
+        turned = conv_blas.input_grad(
+            engine, library, g, weight, padding, dilation, groups, shape
+        )  # fmt: skip
+        if turned is not None:
+            return turned
     made = engine.empty(shape, dtype)
     if not made.size:
         return made

@@ -124,6 +124,10 @@ class CpuProgram(Program):
         if self._prints:
             runtime.flush()
 
+    def packed(self, cubes: int, args: Sequence[Any]) -> bytes:
+        """Return the words of a launch, for native code that calls `address` itself."""
+        return self._packer.pack((cubes, 1, 1), args, self.runtime.fault_address)
+
 
 class CpuRuntime(Runtime):
     """This machine's processor.
