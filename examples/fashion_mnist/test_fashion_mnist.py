@@ -62,7 +62,8 @@ def test_missing_files_name_the_remedy(tmp_path: Path, run_script: Callable[...,
 
 
 @pytest.mark.parametrize(
-    ("content", "rule"), [(b"hello", "not an IDX file"), (b"\0\0\x08\1\0\0\0\5abc", "3 there")]
+    ("content", "rule"),
+    [(b"hello", "no IDX file"), (b"\0\0\x08\1\0\0\0\5abc", "got 3 in t10k-labels")],
 )
 def test_other_files_are_refused(
     content: bytes, rule: str, files: Path, run_script: Callable[..., str]
