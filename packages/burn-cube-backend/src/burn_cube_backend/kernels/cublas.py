@@ -41,7 +41,7 @@ class CuBlas:
         cublas.setStream(self.handle, runtime.stream.ptr)
         cublas.setMathMode(self.handle, _MATH)
         # Scalars stand in host memory, in the dtype of the sums.
-        self.scalars = {
+        self.scalars: dict[DType, np.ndarray[Any, Any]] = {
             d.float32: np.array([1, 0], np.float32),
             d.float64: np.array([1, 0], np.float64),
         }
