@@ -168,11 +168,14 @@ class Backend:
         """Check the payload dtype that leads a call.
 
         Raises:
-            Again: integers must be lifted first.
+            Again: integers must be lifted first, or a quantised input dequantised.
             DTypeError: the entry does not take the dtype.
         """
-        if entry.lift and key is not None and not self.dtypes[key].is_float:
-            raise Again
+        if key is not None:
+            dtype = self.dtypes[key]
+            closed = dtype.is_quantized and entry.accepts != "quant"
+            if closed or (entry.lift and not dtype.is_float):
+                raise Again
         check_accepts(entry, key, self.dtypes)
 
     def infer(self, entry: Entry) -> Memo:

@@ -30,14 +30,15 @@ def generate(context: Context, entry: Entry) -> Callable[..., Any]:
     other = "{}.b is not CTX"
     if context.base.is_autodiff:
         other += " and {}.b is not PLAIN_CTX"
+    again = slow.slow_path(context, entry)
     constants: dict[str, Any] = {
         "CTX": context.base,
         "PLAIN_CTX": context.resource.plain_context() if context.base.is_autodiff else None,
         "TENSOR": TENSOR_CLASS.cls,
         "AGAIN": Again,
         "BURN_ERROR": BurnError,
-        "SLOW": slow.slow_path(context, entry),
-        "EXPLAIN": slow.explainer(context, entry),
+        "SLOW": again,
+        "FAILED": slow.failure_path(context, entry, again),
         "SCALAR": context.scalar_payload,
         "NONE_DTYPE": None,
         **fragments.constants,
@@ -76,7 +77,7 @@ def _frame(entry: Entry, f: Fragments, other: str) -> list[str]:
     if used or len(promotion) > 1:
         body += promotion
     body += ["try:"] + [f"    {line}" for line in f.produce]
-    body += [f"except AGAIN: {again}", f"except Exception as e: raise EXPLAIN(e, {args})"]
+    body += [f"except AGAIN: {again}", f"except Exception as e: return FAILED(e, {args})"]
     if entry.multi:
         body += [
             "ts_ = []",

@@ -115,13 +115,22 @@ def slow_path(owner: Context, entry: Entry) -> Callable[..., Any]:
         if changed:
             inputs = [_each(x, lambda t: t if t.b is ctx else rewrap(t, ctx)) for x in inputs]
         target = owner if ctx is base else ctx
+        opened = entry.accepts != "quant" and any(t.dtype.is_quantized for t in tensors)
+        if opened:
+            inputs = [_each(x, lambda t: _dequantized(target, t)) for x in inputs]
         inputs, cast = _promote(entry, target, inputs)
-        if not changed and not cast:
+        if not (changed or opened or cast):
             # Nothing to mend here, so the straight path must accept it or say why not.
             raise _refusal(entry, target, inputs, args[count:])
         return getattr(target, entry.name)(*inputs, *args[count:])
 
     return slow
+
+
+def _dequantized(ctx: Context, t: TensorBase) -> TensorBase:
+    """Return the floats that a quantised tensor stands for, another tensor as it is."""
+    made: TensorBase = ctx.dequantize(t, ctx.default_float) if t.dtype.is_quantized else t
+    return made
 
 
 def _check_list(entry: Entry, name: str, x: Any) -> None:
@@ -226,8 +235,11 @@ def _failure(entry: Entry, cause: Exception) -> BaseException:
     return error
 
 
-def explainer(owner: Context, entry: Entry) -> Callable[..., BaseException]:
-    """Return the function that turns what a kernel raised into a typed error."""
+def failure_path(owner: Context, entry: Entry, again: Callable[..., Any]) -> Callable[..., Any]:
+    """Return what follows a kernel that raised.
+
+    That is the call once more with quantised inputs dequantised, or a typed error.
+    """
     count = len(entry.inputs)
     scalars = [
         (k, a.name)
@@ -265,4 +277,15 @@ def explainer(owner: Context, entry: Entry) -> Callable[..., BaseException]:
             return cause.with_traceback(None)
         return _failure(entry, cause)
 
-    return explain
+    def failed(cause: Exception, *args: Any) -> Any:
+        if entry.accepts != "quant" and any(map(_has_quantized, args[:count])):
+            return again(*args)
+        raise explain(cause, *args)
+
+    return failed
+
+
+def _has_quantized(x: Any) -> bool:
+    if isinstance(x, (list, tuple)):
+        return any(map(_has_quantized, x))
+    return isinstance(x, TensorBase) and x.dtype.is_quantized

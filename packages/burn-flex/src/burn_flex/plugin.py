@@ -8,6 +8,7 @@ from sys import getrefcount
 from typing import Any
 
 import numpy as np
+
 from burn_backend import API_VERSION, Backend
 from burn_flex.quant import QArray
 from burn_flex.table import DTYPE, KERNELS, NATIVE
@@ -42,9 +43,10 @@ class FlexBackend(Backend):
         self.index = index
 
     def from_numpy(self, array: np.ndarray[Any, Any], copy: bool) -> Any:
+        """Return the array itself, or a copy in C order."""
         if isinstance(array, QArray):
             return array
-        # Payload dtypes are compared by identity; a pickle or a foreign array brings its own object.
+        # Payload dtypes are compared by identity; a foreign array brings an object of its own.
         native = NATIVE[DTYPE[array.dtype]]
         if array.dtype is not native:
             array = array.view(native)
@@ -53,6 +55,7 @@ class FlexBackend(Backend):
         return array
 
     def to_numpy(self, payload: Any) -> Any:
+        """Return a read-only view of an array; a quantised payload as it is."""
         if payload.__class__ is not np.ndarray:
             return payload
         view = payload.view()
@@ -60,6 +63,7 @@ class FlexBackend(Backend):
         return view
 
     def scalar(self, value: Any, dtype: DType) -> np.ndarray[Any, Any]:
+        """Return an array of rank 0."""
         if dtype.is_int and isinstance(value, int):
             bits = dtype.bits
             value &= (1 << bits) - 1
@@ -68,9 +72,11 @@ class FlexBackend(Backend):
         return np.array(value, NATIVE[dtype])
 
     def wrap(self, result: Any) -> Any:
+        """Return numpy scalars as arrays."""
         return result if isinstance(result, QArray) else np.asarray(result)
 
     def owned(self, holder: Any) -> bool:
+        """Return whether the array owns its memory and only the holder has it."""
         array = holder.buf
         # references: the holder, this frame, the argument of getrefcount
         return (
@@ -81,6 +87,7 @@ class FlexBackend(Backend):
         )
 
     def supports_dtype(self, dtype: DType) -> bool:
+        """Return whether numpy and ml_dtypes have it; quantised schemes all count."""
         return dtype in DTYPE.values() or dtype.is_quantized
 
 
@@ -92,9 +99,11 @@ class FlexPlugin:
     about = "eager CPU backend on numpy"
 
     def device_count(self) -> int:
+        """Return 1: the processor is always there."""
         return 1
 
     def create(self, index: int) -> FlexBackend:
+        """Return the backend under an index."""
         return FlexBackend(index)
 
 

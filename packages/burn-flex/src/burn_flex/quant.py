@@ -31,6 +31,10 @@ class QArray:
         self.shape = values.shape
         self.dtype = dtype
 
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
+        """Refuse, so that no kernel takes it for an array of one object."""
+        raise TypeError("a quantised payload is no array")
+
     @property
     def nbytes(self) -> int:
         """Bytes held by values, scales and zero points."""

@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 
 import ml_dtypes
 import numpy as np
+
 from burn_backend import Kernel
 from burn_std import DType, dtypes as d
 

@@ -7,8 +7,8 @@ from math import copysign
 from typing import Any
 
 import numpy as np
-from burn_backend import Memo
 
+from burn_backend import Memo
 from burn_flex.kernels.cast import converted
 from burn_flex.kernels.precision import F32, F64, I64, Array, Fn, is_float, is_half
 from burn_flex.table import NATIVE, kernel, maker
