@@ -1,6 +1,6 @@
 """burn-cube on a GPU: every conformance kernel, the marks of performance.md, faults, first use.
 
-    python benchmarks/gpu_cube.py [--runtime cuda|opencl] [--part cases|speed|latency|faults]
+    python benchmarks/gpu_cube.py [--runtime cuda|opencl] [--part cases|tiles|latency|speed|faults]
                                   [--json FILE] [--only TEXT]
 
 Needs numpy and cupy (or pyopencl), and no installed package of this repository: it finds the
@@ -102,6 +102,60 @@ def strided(x: Tensor[F, 2], out: Tensor[F, 2]):
 def pick(x: Array[float32], at: Array[int32], out: Array[float32]):
     if len(out) > ABSOLUTE_POS:
         out[ABSOLUTE_POS] = x[at[ABSOLUTE_POS]]
+
+
+@bc.cube
+def tile_product(
+    a: Array[F], b: Array[F], c: Array[float32], *, sizes, starts, strides, layouts, shared
+):
+    left, right = a, b
+    if shared:
+        left, right = SharedMemory(F, sizes[0]), SharedMemory(F, sizes[1])
+        for i in range(UNIT_POS, sizes[0], bc.CUBE_DIM):
+            left[i] = a[i]
+        for i in range(UNIT_POS, sizes[1], bc.CUBE_DIM):
+            right[i] = b[i]
+        bc.sync_cube()
+    x = bc.tile_load("a", left, starts[0], strides[0], layout=layouts[0])
+    y = bc.tile_load("b", right, starts[1], strides[1], layout=layouts[1])
+    bc.tile_store(c, 0, 16, bc.tile_mma(x, y, bc.tile_load("acc", c, 0, 16)))
+
+
+@bc.cube
+def tile_matmul(a: Array[F, 8], b: Array[F, 8], c: Array[float32], k: int32, n: int32):
+    """C = A @ B, 128x128 a cube of 256 units, eight warps of 32x64, k in steps of 32."""
+    left, right = SharedMemory(F, 128 * 40), SharedMemory(F, 32 * 136)
+    row0, col0 = bc.CUBE_POS_Y * 128, bc.CUBE_POS_X * 128
+    down, along = bc.PLANE_POS // 2 * 32, bc.PLANE_POS % 2 * 64
+    sums = [bc.tile_fill(0.0) for _ in range(8)]
+    # Each unit brings two vectors of A (4 a row) and two of B (16 a row) in each step.
+    rows_a = [(UNIT_POS + 256 * i) // 4 for i in range(2)]
+    cols_a = [(UNIT_POS + 256 * i) % 4 for i in range(2)]
+    rows_b = [(UNIT_POS + 256 * i) // 16 for i in range(2)]
+    cols_b = [(UNIT_POS + 256 * i) % 16 for i in range(2)]
+    ahead_a = [a[(row0 + rows_a[i]) * (k // 8) + cols_a[i]] for i in range(2)]
+    ahead_b = [b[rows_b[i] * (n // 8) + col0 // 8 + cols_b[i]] for i in range(2)]
+    for step in range(k // 32):
+        for i in bc.unroll(range(2)):
+            left.store(rows_a[i] * 40 + cols_a[i] * 8, ahead_a[i])
+            right.store(rows_b[i] * 136 + cols_b[i] * 8, ahead_b[i])
+        bc.sync_cube()
+        if step + 1 < k // 32:
+            for i in bc.unroll(range(2)):
+                at = (step + 1) * 32
+                ahead_a[i] = a[(row0 + rows_a[i]) * (k // 8) + at // 8 + cols_a[i]]
+                ahead_b[i] = b[(at + rows_b[i]) * (n // 8) + col0 // 8 + cols_b[i]]
+        for inner in bc.unroll(range(2)):
+            xs = [bc.tile_load("a", left, (down + 16 * i) * 40 + inner * 16, 40) for i in range(2)]
+            for j in bc.unroll(range(4)):
+                y = bc.tile_load("b", right, inner * 16 * 136 + along + 16 * j, 136)
+                for i in bc.unroll(range(2)):
+                    sums[j * 2 + i] = bc.tile_mma(xs[i], y, sums[j * 2 + i])
+        bc.sync_cube()
+    for i in bc.unroll(range(2)):
+        for j in bc.unroll(range(4)):
+            place = (row0 + down + 16 * i) * n + col0 + along + 16 * j
+            bc.tile_store(c, place, n, sums[j * 2 + i])
 
 
 # --- measuring ---------------------------------------------------------------------------------
@@ -235,6 +289,87 @@ def speed(client: Any, only: str) -> dict[str, Any]:
     return out
 
 
+def stored(matrix: Any, layout: str, stride: int, start: int) -> Any:
+    """Return memory that holds a matrix by rows or by columns, from a place on."""
+    rows, cols = matrix.shape
+    out = np.zeros(start + 16 * stride + 16, matrix.dtype)
+    for row in range(rows):
+        for col in range(cols):
+            at = row * stride + col if layout == "row" else col * stride + row
+            out[start + at] = matrix[row, col]
+    return out
+
+
+def tiles(client: Any, only: str) -> dict[str, Any]:
+    """Multiply tiles from every kind of memory and layout; time a product of halves."""
+    failed: dict[str, str] = {}
+    rng = np.random.default_rng(0)
+    number = 0
+    for name, inner in (("float16", 16), ("bfloat16", 16), ("float32", 8)):
+        for shared in (False, True):
+            # Aligned rows go through ldmatrix; odd strides and starts go element by element.
+            for stride, start in ((24, 8), (16, 0), (19, 3)):
+                for layouts in (("row", "row"), ("row", "col"), ("col", "row"), ("col", "col")):
+                    left = rng.integers(-8, 8, (16, inner)).astype(np.float32)
+                    right = rng.integers(-8, 8, (inner, 16)).astype(np.float32)
+                    before = rng.integers(-8, 8, (16, 16)).astype(np.float32)
+                    memory = [
+                        stored(part, layout, stride, start)
+                        for part, layout in zip((left, right), layouts, strict=True)
+                    ]
+                    if name == "bfloat16":
+                        import ml_dtypes
+
+                        given = [client.from_numpy(m.astype(ml_dtypes.bfloat16)) for m in memory]
+                    else:
+                        given = [client.from_numpy(m.astype(name)) for m in memory]
+                    out = client.from_numpy(before)
+                    tile_product.launch(
+                        client, 1, *given, out.view((256,)), cube_dim=32,
+                        sizes=(given[0].length, given[1].length), starts=(start, start),
+                        strides=(stride, stride), layouts=layouts, shared=shared,
+                    )  # fmt: skip
+                    number += 1
+                    if not np.array_equal(out.numpy(), left @ right + before):
+                        case = f"{name} shared={shared} stride={stride} {layouts}"
+                        failed[case] = "wrong product"
+                        print("FAILED", case, flush=True)
+    print(f"{number - len(failed)} of {number} tile products are exact")
+    out = {"tiles": number, "failed": failed, "TFLOP/s": {}}
+    for size in (256, 1024, 4096) if client.properties.kind == "gpu" else (128,):
+        a = rng.integers(-4, 4, (size, size)).astype(np.float16)
+        b = rng.integers(-4, 4, (size, size)).astype(np.float16)
+        x, y = client.from_numpy(a).view((size * size,)), client.from_numpy(b).view((size * size,))
+        z = client.zeros(size * size, float32)
+        kernel = tile_matmul.ir(x, y, z, size, size, cube_dim=256, index=int32, bounds="unchecked")
+        run = partial(client.run, client.load(kernel), (size // 128, size // 128, 1),
+                      [x, y, z, size, size])  # fmt: skip
+        run()
+        good = np.array_equal(
+            z.numpy().reshape(size, size)[:64], a[:64].astype("f") @ b.astype("f")
+        )
+        if not good:
+            failed[f"matmul {size}"] = "wrong product"
+        micros = device_us(client, run)
+        rates = {"own": 2 * size**3 / micros * 1e-6}
+        if client.name.startswith("cuda"):
+            import cupy
+
+            p, q = cupy.asarray(a), cupy.asarray(b)
+            cupy.matmul(p, q)
+            start_event, end_event = cupy.cuda.Event(), cupy.cuda.Event()
+            start_event.record()
+            for _ in range(20):
+                cupy.matmul(p, q)
+            end_event.record()
+            end_event.synchronize()
+            spent = cupy.cuda.get_elapsed_time(start_event, end_event) / 20
+            rates["cupy"] = 2 * size**3 / spent * 1e-9
+        out["TFLOP/s"][str(size)] = rates
+        print(f"matmul f16 {size}: {'right' if good else 'WRONG'} {rates} TFLOP/s", flush=True)
+    return out
+
+
 def latency(client: Any, only: str) -> dict[str, Any]:
     """Measure launches, graphs, allocation, read-back and first use."""
     out: dict[str, Any] = {}
@@ -360,7 +495,7 @@ def wild(client: Any, only: str) -> dict[str, Any]:
     return {}
 
 
-PARTS = {"cases": cases, "latency": latency, "speed": speed, "faults": faults}
+PARTS = {"cases": cases, "tiles": tiles, "latency": latency, "speed": speed, "faults": faults}
 
 
 def main() -> int:

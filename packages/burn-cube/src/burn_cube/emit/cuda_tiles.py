@@ -74,8 +74,11 @@ FN Operand tile_shared(const u16* p, I at, I stride, I length) {
 }"""
 
 SINGLES = """\
-// tf32 keeps ten bits of mantissa; the hardware would cut, `cvt` rounds.
-FN u32 tile_tf32(f32 x) { u32 r; asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(r) : "f"(x)); return r; }
+// tf32 keeps ten bits of mantissa. The hardware would cut the others: halves go to even here.
+FN u32 tile_tf32(f32 x) {
+  const u32 b = __float_as_uint(x);
+  return (b & 0x7f800000u) == 0x7f800000u ? b : (b + 0xfffu + (b >> 13 & 1u)) & 0xffffe000u;
+}
 template <bool A, bool ROW, typename I>
 FN Operand tile_singles(const f32* p, I at, I stride, I length) {
   Operand o;
