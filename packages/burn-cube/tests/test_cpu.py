@@ -40,6 +40,22 @@ def gather(x: bc.Array[float32], at: bc.Array[int32], out: bc.Array[float32]):
 
 
 @bc.cube
+def much_shared(x: bc.Array[float32]):
+    tile = bc.SharedMemory(float32, 100_000)
+    tile[bc.UNIT_POS] = x[bc.UNIT_POS]
+    bc.sync_cube()
+    x[bc.UNIT_POS] = tile[0]
+
+
+@bc.cube
+def much_local(x: bc.Array[float32]):
+    own = bc.LocalArray(float32, 5000)
+    own[0] = x[bc.UNIT_POS]
+    bc.sync_cube()
+    x[bc.UNIT_POS] = own[0]
+
+
+@bc.cube
 def positive(x: bc.Array[float32]):
     assert x[bc.ABSOLUTE_POS] > 0.0, "values are positive"
 
@@ -201,7 +217,13 @@ def copy_2d(x: bc.Tensor[bc.Float, 2], out: bc.Tensor[bc.Float, 2]):
         out[row, col] = x[row, col]
 
 
+def test_arrays_too_large_for_a_stack_are_refused(device):
+    with pytest.raises(bc.KernelError, match="at most 2097152 bytes on a cpu; got 5120000"):
+        much_local.launch(device, 1, device.zeros(256, float32))
+
+
 WRONG = [
+    (lambda d, x: much_shared.launch(d, 1, x), "shares at most 262144 bytes; got 400000"),
     (lambda d, x: double.launch(d, 1, x), "takes 2 run-time arguments"),
     (lambda d, x: double.launch(d, 1, x, np.zeros(3, np.float32)), "takes an array of cpu"),
     (lambda d, x: double.launch(d, 1, x, 2.0), "the parameter is a Array; got a number"),

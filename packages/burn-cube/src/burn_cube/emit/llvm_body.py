@@ -25,6 +25,10 @@ _ATOMIC = {
 }  # fmt: skip
 
 
+# Arrays live on the stack of a thread, which has 8 MiB.
+STACK = 2 << 20
+
+
 class Body:
     """Emits operations; the function around them says where units come from."""
 
@@ -120,6 +124,12 @@ class Body:
                 self.slots[op] = self._alloca(f"[{units} x {kind}]" if many else kind)
             elif op.name == "alloc":
                 size = op.attrs["size"] * (units if per_cube and op.type.space == "local" else 1)
+                if size * op.type.elem.itemsize > STACK:
+                    raise KernelError(
+                        "array", f"the arrays of a cube take at most {STACK} bytes on a cpu",
+                        got=size * op.type.elem.itemsize, where=op.where,
+                        remedy="Use a smaller array, a smaller cube, or a buffer.",
+                    )  # fmt: skip
                 self.bases[op] = self._alloca(f"[{size} x {memory_type(op.type.elem)}]")
             elif split is not None and op in split.crossing:
                 self.spills[op] = self._alloca(f"[{units} x {type_name(op.type)}]")

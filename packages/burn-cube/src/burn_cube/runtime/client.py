@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from burn_cube.errors import LaunchError
-from burn_cube.ir import Kernel
+from burn_cube.ir import Kernel, walk
 from burn_cube.runtime.arguments import acceptor
 from burn_cube.runtime.base import API_VERSION, Event, Program, Properties, Runtime
 from burn_cube.runtime.pool import MemoryReport, Pool, Storage
@@ -231,6 +231,16 @@ class Client:
                     kernel.name, f"{self.name} computes with "
                     f"{', '.join(sorted(d.short for d in limits.dtypes))}", got=dtype.short,
                 )  # fmt: skip
+        sizes = [
+            op.attrs["size"] * op.type.elem.itemsize
+            for op in walk(kernel.body)
+            if op.name == "alloc" and op.type.space == "shared"
+        ]
+        if sum(sizes) > limits.shared_bytes:
+            raise LaunchError(
+                kernel.name, f"a cube on {self.name} shares at most {limits.shared_bytes} bytes",
+                got=sum(sizes), remedy="Use smaller SharedMemory.",
+            )  # fmt: skip
 
     def launch(
         self, function: CubeFunction, cubes: Grid, args: Sequence[Any], options: dict[str, Any]
