@@ -134,11 +134,15 @@ def test_places_inside_an_epoch_are_saved(learner, loaders, tmp_path, monkeypatc
 
 
 def test_stopping_without_saving(learner, loaders, tmp_path):
-    training = _training(loaders, tmp_path)
-    stop = StopAt(2)
-    stop.values = lambda *a: stop.button.stop("kill", save=False)
-    training.loggers.append(stop)
-    assert training.run(learner()).reason == "kill"
+    training, made = _training(loaders, tmp_path), learner()
+    real = made.train_step
+
+    def step(*args, **kwargs):
+        training.interrupter.stop("kill", save=False)
+        return real(*args, **kwargs)
+
+    made.train_step = step
+    assert training.run(made).reason == "kill"
     assert training.checkpoints.marks() == []
 
 

@@ -47,6 +47,7 @@ class RunInfo(NamedTuple):
         parameters: of the model.
         directory: of the run, or None.
         interrupter: ends the run.
+        devices: of the model.
     """
 
     epochs: int
@@ -58,6 +59,7 @@ class RunInfo(NamedTuple):
     parameters: int
     directory: Path | None
     interrupter: Interrupter
+    devices: Sequence[Any] = ()
 
 
 class Progress(NamedTuple):

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from burn_train.training import SupervisedTraining, TrainingResult
 
 # Seconds between two updates of a live view.
-_REFRESH = 0.1
+_REFRESH = 0.2
 
 
 class Run:
@@ -73,10 +73,10 @@ class Run:
         )
         self._tell = Observers([*files, *t.loggers, shown])
         summary: Summary | None = None
-        self._tell.tell("begin", self._info())
         try:
             with ExitStack() as stack:
                 stack.enter_context(_log_lines(self._tell))
+                self._tell.tell("begin", self._info())
                 stack.enter_context(t.interrupter.on_signals())
                 self._worker = stack.enter_context(Worker())
                 for note in notes:
@@ -215,8 +215,8 @@ class Run:
         valid = 0 if t.valid is None else steps_of(t.valid)
         devices = ", ".join(str(d) for d in self.learner.devices())
         return RunInfo(
-            t.epochs, self._steps, valid, self.history, t.metrics.columns(), devices,
-            model.num_params(), t.directory, t.interrupter,
+            t.epochs, self._steps, valid, list(self.history), t.metrics.columns(), devices,
+            model.num_params(), t.directory, t.interrupter, self.learner.devices(),
         )  # fmt: skip
 
     def _facts(self, reason: str) -> dict[str, str]:

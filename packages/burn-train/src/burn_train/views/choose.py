@@ -34,6 +34,8 @@ def fitting_view(environment: Mapping[str, str], is_terminal: bool, notebook: bo
         return "progress"
     if not is_terminal or environment.get("CI") or environment.get("TERM", "") in ("", "dumb"):
         return "plain"
+    if os.name != "posix":
+        return "progress"
     return "dashboard"
 
 

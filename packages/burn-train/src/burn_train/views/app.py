@@ -1,0 +1,285 @@
+"""The dashboard's screen (textual). Imported only when a dashboard begins."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+from rich.table import Table
+from rich.text import Text
+from textual import events
+from textual.app import App, ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Horizontal, Vertical
+from textual.geometry import Size
+from textual.screen import ModalScreen
+from textual.widgets import Static, Tab, Tabs
+
+from burn_train.views.board import PLOTS, Board
+from burn_train.views.drawing import bars, curves
+
+# Seconds between two looks at the board: each costs some milliseconds of the interpreter.
+_REFRESH = 0.25
+_COLORS = {"train": "dark_orange", "valid": "dodger_blue1"}
+_OTHERS = ("green3", "medium_purple", "red3", "dark_cyan")
+
+
+def color(split: str) -> str:
+    """Return the colour of a split.
+
+    Args:
+        split: its name.
+    """
+    return _COLORS.get(split) or _OTHERS[sum(map(ord, split)) % len(_OTHERS)]
+
+
+class Ask(ModalScreen[str]):
+    """The dialog of `q`: stop, kill or go on."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("s", "answer('stop')", "stop"),
+        Binding("k", "answer('kill')", "kill"),
+        Binding("c,escape,q", "answer('go on')", "go on"),
+    ]
+    CSS = """
+    Ask { align: center middle; }
+    #dialog { width: 60%; max-width: 64; height: auto; padding: 1 2; border: round $accent;
+              background: $surface; }
+    """
+
+    def compose(self) -> ComposeResult:
+        """Show the choices."""
+        text = Text.from_markup(
+            "[b]End the training?[/b]\n\n"
+            "[b]s[/b]  stop after this step and keep a checkpoint\n"
+            "[b]k[/b]  kill at once, keep nothing of this epoch\n"
+            "[b]c[/b]  go on"
+        )
+        yield Static(text, id="dialog")
+
+    def action_answer(self, answer: str) -> None:
+        """Close with an answer."""
+        self.dismiss(answer)
+
+
+class DashboardApp(App[None]):
+    """Progress, metrics, plots, status and the log of a training.
+
+    Args:
+        board: what is shown.
+        on_stop: called with `stop` or `kill`.
+        stay: seconds that it stays after the end if no key is pressed.
+    """
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("q,ctrl+c", "quit_or_ask", "quit", priority=True),
+        Binding("left,h", "metric(-1)", "metric", priority=True),
+        Binding("right,l", "metric(1)", "metric", priority=True),
+        Binding("up", "plot(-1)", "plot", priority=True),
+        Binding("down", "plot(1)", "plot", priority=True),
+    ]
+    ENABLE_COMMAND_PALETTE = False
+    CSS = """
+    Screen { layout: vertical; }
+    #upper { height: 1fr; }
+    #left { width: 38%; min-width: 26; }
+    #right { width: 1fr; }
+    Static { padding: 0 1; }
+    .pane { border: round $primary; border-title-color: $text; }
+    #metrics { height: 1fr; min-height: 4; }
+    #status { height: auto; max-height: 12; }
+    #keys { height: 3; }
+    #plot { height: 1fr; }
+    #log { height: 7; }
+    #progress { height: 4; }
+    Tabs { height: 2; }
+    """
+
+    def __init__(
+        self, board: Board, on_stop: Callable[[str], None], stay: float = 10.0, **options: Any
+    ) -> None:
+        super().__init__(**options)
+        self.board = board
+        self.on_stop = on_stop
+        self.stay = stay
+        self.kind = 0
+        self.metric = ""
+        self._known: list[str] = []
+        self._leaves_in: float | None = None
+
+    def compose(self) -> ComposeResult:
+        """Lay out the panes."""
+        with Horizontal(id="upper"):
+            with Vertical(id="left"):
+                yield Static(id="keys", classes="pane")
+                yield Static(id="metrics", classes="pane")
+                yield Static(id="status", classes="pane")
+            with Vertical(id="right"):
+                yield Tabs(id="tabs")
+                yield Static(id="plot", classes="pane")
+                yield Static(id="log", classes="pane")
+        yield Static(id="progress", classes="pane")
+
+    def on_mount(self) -> None:
+        """Name the panes and begin to look at the board."""
+        for name in ("metrics", "status", "log", "progress", "keys"):
+            self.query_one(f"#{name}").border_title = name
+        self.set_interval(_REFRESH, self.show)
+        self.set_interval(_REFRESH, self.follow_terminal)
+        self.show()
+
+    def follow_terminal(self) -> None:
+        """Take the terminal's size: off the main thread no signal tells of a change."""
+        if self.is_headless:
+            return
+        with contextlib.suppress(OSError, ValueError, AttributeError):
+            found = os.get_terminal_size(sys.__stdout__.fileno())  # type: ignore[union-attr]
+            size = Size(found.columns, found.lines)
+            if size != self.size and size.area:
+                self.post_message(events.Resize(size, size))
+
+    # ---- keys ---------------------------------------------------------------------------------
+
+    def action_quit_or_ask(self) -> None:
+        """Leave after the end; ask before it."""
+        if self.board.over is not None:
+            self.exit()
+        elif not isinstance(self.screen, Ask):
+            self.push_screen(Ask(), self._answered)
+
+    def _answered(self, answer: str | None) -> None:
+        if answer in ("stop", "kill"):
+            self.on_stop(answer)
+
+    def action_metric(self, by: int) -> None:
+        """Show the next metric."""
+        self._stays()
+        if self._known:
+            at = self._known.index(self.metric) if self.metric in self._known else 0
+            self.query_one(Tabs).active = _tab((at + by) % len(self._known))
+
+    def action_plot(self, by: int) -> None:
+        """Show the next kind of plot."""
+        self._stays()
+        self.kind = (self.kind + by) % len(PLOTS)
+        self.show()
+
+    def on_tabs_tab_activated(self, event: Tabs.TabActivated) -> None:
+        """Show the metric whose tab was chosen, by key or mouse."""
+        at = int((event.tab.id or "tab-0").rpartition("-")[2])
+        if at < len(self._known):
+            self.metric = self._known[at]
+            self.show()
+
+    def on_click(self) -> None:
+        """Someone is here, so stay after the end."""
+        self._stays()
+
+    def _stays(self) -> None:
+        if self._leaves_in is not None:
+            self._leaves_in = float("inf")
+
+    # ---- showing ------------------------------------------------------------------------------
+
+    def show(self) -> None:
+        """Bring the board to the screen."""
+        if not self.is_running or not self.query("#plot"):
+            return
+        self._tabs()
+        self._left()
+        self._plot()
+        self.query_one("#log", Static).update(Text("\n".join(list(self.board.messages)[-5:])))
+        self._progress()
+        self._end()
+
+    def _tabs(self) -> None:
+        found = self.board.metrics()
+        if found == self._known:
+            return
+        tabs = self.query_one(Tabs)
+        for k in range(len(self._known), len(found)):
+            tabs.add_tab(Tab(found[k], id=_tab(k)))
+        self._known = found
+        self.metric = self.metric or found[0]
+
+    def _left(self) -> None:
+        over = self.board.over is not None
+        keys = f"q {'leave' if over else 'end'}   ← → metric   ↑ ↓ plot"
+        self.query_one("#keys", Static).update(Text(keys, no_wrap=True))
+        table = Table.grid(padding=(0, 1), expand=True)
+        splits = list(self.board.latest)
+        table.add_column(ratio=1, no_wrap=True)
+        for _ in splits:
+            table.add_column(justify="right", no_wrap=True)
+        table.add_row("", *(Text(s, style=f"bold {color(s)}") for s in splits))
+        for name in self.board.metrics():
+            values = [self.board.latest[s].get(name) for s in splits]
+            shown = ["" if v is None else f"{v:.4g}" for v in values]
+            table.add_row(Text(name, style="bold" if name == self.metric else ""), *shown)
+        self.query_one("#metrics", Static).update(table)
+        status = Table.grid(padding=(0, 1))
+        for name, value in self.board.status():
+            status.add_row(Text(name, style="dim"), Text(value))
+        self.query_one("#status", Static).update(status)
+
+    def _plot(self) -> None:
+        pane = self.query_one("#plot", Static)
+        kind = PLOTS[self.kind]
+        pane.border_title = f"{self.metric}: {kind}"
+        width, height = pane.content_size.width, pane.content_size.height
+        lines = self.board.lines(self.metric, kind)
+        if kind == "summary":
+            rows = bars({name: points[0][1] for name, points in lines.items()}, width, height)
+        else:
+            rows = curves(lines, width, height)
+        text = Text(no_wrap=True)
+        for k, row in enumerate(rows):
+            if k:
+                text.append("\n")
+            for letter, name in row:
+                text.append(letter, style=color(name) if name else "dim")
+        pane.border_subtitle = "  ".join(lines)
+        pane.update(text)
+
+    def _progress(self) -> None:
+        pane = self.query_one("#progress", Static)
+        split, whole = self.board.share()
+        p = self.board.progress
+        name = p.split if p is not None else "train"
+        width = max(pane.content_size.width - 28, 4)
+        text = Text(no_wrap=True)
+        for label, share, style, tail in (
+            (name, split, color(name), ""),
+            ("run", whole, "gold3", f"({self.board.time_left()})"),
+        ):
+            filled = round(share * width)
+            text.append(f"{label[:6]:<6} ")
+            text.append("█" * filled, style=style)
+            text.append("░" * (width - filled), style="dim")
+            text.append(f" {100 * share:3.0f} % {tail}\n")
+        pane.update(text)
+
+    def _end(self) -> None:
+        """After the end, stay for a while, or for as long as someone looks."""
+        if self.board.over is None:
+            return
+        pane = self.query_one("#progress", Static)
+        if self._leaves_in is None:
+            self._leaves_in = self.stay
+        elif self._leaves_in != float("inf"):
+            self._leaves_in -= _REFRESH
+        if self._leaves_in <= 0:
+            self.exit()
+        left = (
+            ""
+            if self._leaves_in == float("inf")
+            else f", closes in {max(self._leaves_in, 0):.0f} s"
+        )
+        pane.border_title = f"over: {self.board.over} (q leaves{left}; an arrow key stays)"
+
+
+def _tab(k: int) -> str:
+    return f"tab-{k}"
