@@ -41,6 +41,13 @@ class Environment:
         self.python = str(folder / "bin" / "python")
         uv("venv", "--quiet", "--python", sys.executable, str(folder))
 
+    def install_needs_of(self, package: str) -> None:
+        """Install what is not ours of all that a package needs, at its pins."""
+        listed = Path(self.python).parents[1] / "needs.txt"
+        bare = ["--quiet", "--no-header", "--no-annotate", "--no-hashes", "--no-emit-workspace"]
+        uv("export", *bare, "--no-dev", "--package", package, "--output-file", str(listed))
+        uv("pip", "install", "--quiet", "--python", self.python, "--requirements", str(listed))
+
     def install_third_party(self, *names: str) -> None:
         """Install what is not ours, at its pins; from here on no index is needed."""
         uv("pip", "install", "--quiet", "--python", self.python, *pinned(*names))

@@ -63,10 +63,7 @@ def test_adding_autodiff_gives_gradients(tmp_path: Path, lone: Environment, whee
 
 def test_the_facade_brings_everything(tmp_path: Path, wheels: Path) -> None:
     environment = Environment(tmp_path / "env")
-    environment.install_third_party(
-        *("numpy", "ml-dtypes", "safetensors", "rich"),
-        *("markdown-it-py", "mdurl", "pygments"),
-    )
+    environment.install_needs_of("burn")
     environment.install("burn", wheels=[wheels])
     code = (
         "import burn\n"

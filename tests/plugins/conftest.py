@@ -16,9 +16,6 @@ def environment(tmp_path_factory: pytest.TempPathFactory) -> Environment:
     for plugin in PLUGINS:
         build_wheels(theirs, write_project(folder, *plugin))
     made = Environment(folder / "env")
-    made.install_third_party(
-        *("numpy", "ml-dtypes", "safetensors", "rich"),
-        *("markdown-it-py", "mdurl", "pygments"),
-    )
+    made.install_needs_of("burn")
     made.install("burn", *(plugin[0] for plugin in PLUGINS), wheels=[ours, theirs])
     return made
