@@ -1,0 +1,64 @@
+"""A third party's operation with a kernel and a backward rule of its own, registered late."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import burn
+from burn_autodiff import rule
+from burn_backend import Kernel
+from burn_fusion.backend import open_segment
+from burn_ir import CATALOG, Entry, register
+from burn_ir.rules.basic import broadcast
+
+NAME = "burntests::scaled_square"
+
+
+def scaled_square(x: burn.Tensor, scale: float) -> burn.Tensor:
+    """Return scale x^2."""
+    made: burn.Tensor = getattr(x.b, NAME)(x, scale)
+    return made
+
+
+@pytest.fixture
+def operation(device: burn.Device) -> Entry:
+    # The device has been used before: what is registered now must still be found.
+    burn.ones(1, device=device).item()
+    if NAME not in CATALOG:
+        register(Entry(NAME, "x", "scale@", broadcast(NAME, "float"), "map", "scale x x"))
+
+        @rule(NAME, saves="x")
+        def backward(c: Any, g: burn.Tensor, x: burn.Tensor) -> burn.Tensor:
+            return c.ops.mul(g, c.ops.mul(x, 2 * c.attrs[0]))  # type: ignore[no-any-return]
+
+    backend: Any = device.resource.backend
+    backend.table[NAME] = Kernel(lambda dtype: lambda x, scale: (x * x * scale).astype(x.dtype))
+    return CATALOG[NAME]
+
+
+def test_it_runs_and_has_gradients_of_any_order(device: burn.Device, operation: Entry) -> None:
+    x = burn.tensor([1.0, -3.0], device=device.autodiff()).require_grad()
+    y = scaled_square(x, 0.5)
+    assert y.tolist() == [0.5, 4.5]
+    first = x.grad(y.sum().backward(create_graph=True))
+    assert first.tolist() == [1.0, -3.0]
+    assert x.grad(first.sum().backward()).tolist() == [1.0, 1.0]
+
+
+def test_it_is_recorded_under_its_own_name(device: burn.Device, operation: Entry) -> None:
+    backend = device.resource.backend
+    if "fusion" not in device.name:
+        pytest.skip("records nothing")
+    x = burn.tensor(np.ones(2, np.float32), device=device)
+    device.flush()
+    y = scaled_square(x, 3.0)
+    assert [v.op[0] for v in open_segment(backend).vals] == [operation.code]
+    assert y.tolist() == [3.0, 3.0]
+
+
+def test_it_refuses_like_any_other(device: burn.Device, operation: Entry) -> None:
+    with pytest.raises(burn.DTypeError, match=f"{NAME}: scale must be a number"):
+        scaled_square(burn.ones(2, device=device), "wide")  # type: ignore[arg-type]
