@@ -51,11 +51,16 @@ FN Operand tile_words(const u16* p, I at, I stride, I length) {
   }
   return o;
 }
+// The slow way is kept out of line: inlined at each load it costs a third of the registers.
+template <bool A, bool ROW, typename I>
+static __device__ __noinline__ Operand tile_apart(const u16* p, I at, I stride, I length) {
+  return tile_words<A, ROW>(p, at, stride, length);
+}
 template <bool A, bool ROW, typename I>
 FN Operand tile_shared(const u16* p, I at, I stride, I length) {
   const bool inside = at >= 0 && stride >= 0 && (i64)at + 15 * (i64)stride + 16 <= (i64)length;
   if (!inside || (u64)(p + at) % 16 != 0 || stride % 8 != 0)
-    return tile_words<A, ROW>(p, at, stride, length);
+    return tile_apart<A, ROW>(p, at, stride, length);
   Operand o;
   const int j = tile_lane() / 8, r = tile_lane() % 8;
   // Which of the four 8x8 blocks this unit points at: along m or n, and along k.

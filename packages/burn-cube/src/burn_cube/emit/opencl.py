@@ -301,8 +301,8 @@ def emit_opencl(kernel: Kernel, can: Capabilities | None = None) -> str:
     Example:
         >>> from burn_cube import Builder
         >>> b = Builder("idle", cube_dim=4)
-        >>> print(emit_opencl(b.finish()).splitlines()[-2])
-        {
+        >>> "void k_idle(" in emit_opencl(b.finish())
+        True
     """
     from burn_cube.emit.c_like import emit
 
