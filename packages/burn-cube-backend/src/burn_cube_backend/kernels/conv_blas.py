@@ -12,7 +12,7 @@ import ctypes
 from typing import NamedTuple
 
 from burn_cube import Kernel
-from burn_cube_backend.code import Code
+from burn_cube_backend.code import Buf, Code, Val
 from burn_cube_backend.engine import Engine
 from burn_cube_backend.geometry import Ints, dense, size_of
 from burn_cube_backend.kernels.blas import Blas, provider
@@ -23,64 +23,80 @@ from burn_cube_backend.payload import CubeTensor
 from burn_std import DType, dtypes as d
 
 # Columns of a band, in bytes: what stays in the second cache of a core.
-BAND = 512 << 10
+BAND = 1024 << 10
+LANES = 16
 
 
-def gather_kernel(dtype: DType, rank: int) -> Kernel:
-    """Write lines of windows: unit number = (slot * jobs + job) * lines + line.
+def gather_kernel(dtype: DType, rank: int, dense: bool) -> Kernel:
+    """Write the columns of a band: unit number = (slot * jobs + job) * depth + channel and tap.
 
-    A line is one output row at one tap of one channel; the output rows of leading dims count as one
-    row dim. Lines of a band that is cut short write nothing.
+    A unit writes the elements that its tap sees in the rows of the band, one output row after the
+    other; the output rows of leading dims count as one. `dense` says that windows stand side by
+    side in the last dim, so that rows are copied in vectors.
     """
     code = Code("conv_gather", d.int64, 1)
     out, x = code.buffer("out", dtype), code.buffer("x", dtype)
-    jobs, lines, slot, rows = (code.place(p) for p in ("jobs", "lines", "slot", "rows"))
+    jobs, depth, slot, rows = (code.place(p) for p in ("jobs", "depth", "slot", "rows"))
     bands, channels, total = code.place("bands"), code.place("channels"), code.place("total_rows")
-    plane = code.place("plane")
-    offset = code.place("offset")
+    plane, offset = code.place("plane"), code.place("offset")
     extents, sizes, outs, strides, pads, holes = (
         code.places(p, rank) for p in ("extent", "kernel", "out", "stride", "padding", "dilation")
     )
     unit = code.special("cube_pos")
-    number = unit // lines
-    line = unit - number * lines
+    number = unit // depth
+    taps = code.coords(unit - number * depth, [channels, *sizes])
     place = number // jobs
     job = number - place * jobs
     image = job // bands
     first = (job - image * bands) * rows
     have = (total - first).call("min", rows)
-    row = line % rows
-    taps = code.coords(line // rows, [channels, *sizes])
-    with code.when(row < have):
-        at = code.coords(first + row, [total, *outs[:-1]])[-(rank - 1) :] if rank > 1 else []
-        channel = image * channels + taps[0]
-        source = offset + channel * plane
-        inside = row >= 0
-        base = code.at(0)
+    width, step = outs[-1], strides[-1]
+    # Columns whose element lies inside are low <= k < high.
+    head = taps[-1] * holes[-1] - pads[-1]
+    low = ((step - 1 - head).call("max", 0) // step).call("min", width)
+    high = ((extents[-1] - head + step - 1).call("max", 0) // step).call("min", width)
+    high = high.call("max", low)
+    source = offset + (image * channels + taps[0]) * plane + head
+    target = place * slot + (unit - number * depth) * have * width
+    zero, none = code.const(0, dtype), code.at(0)
+    with code.loop(none, have) as row:
+        at = code.coords(first + row, [total, *outs[:-1]])[1:]
+        if rank == 2:
+            at = [first + row]
+        inside, base = row >= 0, none
         for axis in range(rank - 1):
             c = at[axis] * strides[axis] + taps[1 + axis] * holes[axis] - pads[axis]
             inside = inside & (c >= 0) & (c < extents[axis])
             base = base * extents[axis] + c
-        source = source + base * extents[-1]
-        width, step = outs[-1], strides[-1]
-        head = taps[-1] * holes[-1] - pads[-1]
-        # Columns whose element lies inside are low <= k < high.
-        low = ((step - 1 - head).call("max", 0) // step).call("min", width)
-        high = ((extents[-1] - head + step - 1).call("max", 0) // step).call("min", width)
-        none = code.at(0)
-        low = inside.pick(low, width)
-        high = inside.pick(high.call("max", low), width)
-        target = place * slot + (line // rows) * have * width + row * width
-        zero = code.const(0, dtype)
-        with code.loop(none, low) as k:
-            out[target + k] = zero
-        with code.when(step.eq(1)) as branch, code.loop(low, high) as k:
-            out[target + k] = x[source + head + k]
-        with code.otherwise(branch), code.loop(low, high) as k:
-            out[target + k] = x[source + head + k * step]
-        with code.loop(high, width) as k:
-            out[target + k] = zero
+        begin, end = inside.pick(low, width), inside.pick(high, width)
+        into, from_ = target + row * width, source + base * extents[-1]
+        with code.loop(none, begin) as k:
+            out[into + k] = zero
+        if dense:
+            _copied(code, out, x, into + begin, from_ + begin, end - begin)
+        else:
+            with code.loop(begin, end) as k:
+                out[into + k] = x[from_ + k * step]
+        with code.loop(end, width) as k:
+            out[into + k] = zero
     return code.finish()
+
+
+def _copied(code: Code, out: Buf, x: Buf, into: Val, from_: Val, count: Val) -> None:
+    """Copy elements in vectors; the last one overlaps the one before."""
+
+    def vector(k: Val) -> None:
+        value = code.b.load(x.op, (from_ + k).op, LANES)
+        code.b.store(out.op, (into + k).op, value)
+
+    whole = count // LANES * LANES
+    with code.loop(code.at(0), whole, code.at(LANES)) as k:
+        vector(k)
+    with code.when(whole < count):
+        with code.when(whole > 0) as branch:
+            vector(count - LANES)
+        with code.otherwise(branch), code.loop(whole, count) as k:
+            out[into + k] = x[from_ + k]
 
 
 class Shape(NamedTuple):
@@ -122,19 +138,18 @@ def _run(
     tasks = matrix.shape[0] if copies else max(1, min(jobs, blas.runtime.threads))
     slot = s.depth * rows * width
     columns = engine.flat(tasks * slot, dtype)
-    lines = s.depth * rows
-    program = engine.loaded(gather_kernel, (dtype, len(s.kernel)))
+    program = engine.loaded(gather_kernel, (dtype, len(s.kernel), s.stride[-1] == 1))
     channels = x.shape[1] // s.groups
     args = [
-        columns, x.buf, jobs, lines, slot, rows, bands, channels, total, size_of(x.shape[2:]),
+        columns, x.buf, jobs, s.depth, slot, rows, bands, channels, total, size_of(x.shape[2:]),
         x.offset, *x.shape[2:], *s.kernel, *s.out, *s.stride, *s.padding, *s.dilation,
     ]  # fmt: skip
-    packed = program.packed(tasks * jobs * lines, args)  # type: ignore[attr-defined]
+    packed = program.packed(tasks * jobs * s.depth, args)  # type: ignore[attr-defined]
     holder = ctypes.create_string_buffer(packed, len(packed))
     assert matrix.buf is not None and images.buf is not None  # noqa: S101 - both are dense copies
     size = s.groups * m * s.depth * item
     words = CONV_WORDS.pack(
-        blas.products[dtype], program.address, ctypes.addressof(holder), lines, jobs, tasks,  # type: ignore[attr-defined]
+        blas.products[dtype], program.address, ctypes.addressof(holder), s.depth, jobs, tasks,  # type: ignore[attr-defined]
         columns.pointer, slot * item, bands, s.groups, m, s.depth, length, rows * width,
         matrix.buf.pointer + matrix.offset * item, m * s.depth * item,
         images.buf.pointer + images.offset * item, m * length * item, size, int(copies), beta,
