@@ -29,10 +29,12 @@ from burn_cube.runtime.words import Packer
 from burn_std.dtypes import PLAIN
 
 HUGE = 2 << 20
-# A chunk of work should take this many simple operations, about 10 microseconds.
-CHUNK_COST = 60_000
-# Below this a second thread costs more than it brings.
-PARALLEL_COST = 120_000
+# Costs count operations of about a sixth of a nanosecond. So much work a chunk should hold, and
+# below so much one thread does it all.
+CHUNK = 60_000.0
+ALONE = 120_000.0
+# Cost of one operation of one unit: in a map, where LLVM fills vectors, and else.
+IN_MAP, IN_LOOP = 1 / 16, 2.0
 
 
 class _Block:
@@ -93,7 +95,8 @@ class CpuProgram(Program):
         self._words = self._packer.words
         self._pack = self._packer.struct.pack_into
         self._size = self._packer.struct.size
-        self.cost = max(1, cost_of(kernel)) * kernel.cube_size
+        # Of a cube; a caller that knows better may set it.
+        self.cost = cost_of(kernel) * kernel.cube_size
         self._local = threading.local()
         names = {op.name for op in walk(kernel.body)}
         self._prints = "print" in names
@@ -112,12 +115,13 @@ class CpuProgram(Program):
         self._pack(buffer, 0, *self._words(args), x, y, z, runtime.fault_address)
         total = x * y * z
         cost = self.cost
-        if total * cost < PARALLEL_COST or runtime.threads < 2:
+        if total * cost < ALONE or runtime.threads < 2:
             runtime.call(self.address, place, total, total)
         else:
-            # Enough chunks for the threads to end together, none so small that taking it shows.
-            grain = max(1, CHUNK_COST // cost, min(total // (runtime.threads * 8), (1 << 20) //
-                                                   self.kernel.cube_size))  # fmt: skip
+            # No chunk so small that taking it shows; of long work eight for each thread, so that
+            # all end together.
+            grain = max(1, int(CHUNK / cost), total // (runtime.threads * 64))
+            grain = min(grain, max(1, total // (runtime.threads * 8)))
             runtime.call(self.address, place, total, grain)
         if runtime.fault[0]:
             runtime.note_fault(self.kernel)
@@ -265,8 +269,8 @@ class CpuRuntime(Runtime):
         ctypes.CDLL(None).fflush(None)
 
 
-def cost_of(kernel: Kernel) -> int:
-    """Return a rough number of simple operations of one unit; loops count eight rounds."""
+def cost_of(kernel: Kernel) -> float:
+    """Return the rough cost of one unit; a loop counts as eight rounds."""
 
     def region_cost(ops: list[Op]) -> int:
         total = 0
@@ -276,7 +280,9 @@ def cost_of(kernel: Kernel) -> int:
             total += (8 * inner if op.name in ("for", "while") else inner) + weight
         return total
 
-    return region_cost(kernel.body.ops)
+    names = {op.name for op in walk(kernel.body)}
+    slow = names & {"for", "while", "atomic", "atomic_cas", "barrier", "plane", "print"}
+    return max(1, region_cost(kernel.body.ops)) * (IN_LOOP if slow else IN_MAP)
 
 
 def _processors() -> int:

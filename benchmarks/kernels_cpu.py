@@ -1,0 +1,286 @@
+"""Kernels of burn-cube on this machine's processor: ours beside numpy and PyTorch, in one run.
+
+    python benchmarks/kernels_cpu.py [--device cpu|opencl] [--json FILE] [--quick]
+
+Prints medians in microseconds and ratios; PyTorch is measured when it is installed. The marks are
+those of performance.md, section Kernels: map kernels 0.95 of copy bandwidth into pooled memory
+(0.9 on PoCL), exp 2.5 times and tanh and gelu 6 times PyTorch at 1 M, row softmax 1.3 times, own
+matrix product 0.85 of the BLAS of numpy, a launch at most 3 microseconds; compile of a map kernel
+under 25 ms, from the disk cache under 3 ms.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import burn_cube as bc
+from burn_cube import ABSOLUTE_POS, ABSOLUTE_POS_X, ABSOLUTE_POS_Y, Array, Float, cube, unroll
+from burn_std.dtypes import float32
+
+try:
+    import torch
+except ImportError:
+    torch = None
+
+F = Float
+LANES = 16
+
+
+def median_us(fn: Callable[[], Any], rounds: int) -> float:
+    """Return the median time of one call in microseconds."""
+    fn()
+    times = []
+    for _ in range(rounds):
+        start = time.perf_counter()
+        fn()
+        times.append(time.perf_counter() - start)
+    return statistics.median(times) * 1e6
+
+
+@cube
+def copy(x: Array[F], out: Array[F]):
+    if len(out) > ABSOLUTE_POS:
+        out[ABSOLUTE_POS] = x[ABSOLUTE_POS]
+
+
+@cube
+def add(x: Array[F], y: Array[F], out: Array[F]):
+    if len(out) > ABSOLUTE_POS:
+        out[ABSOLUTE_POS] = x[ABSOLUTE_POS] + y[ABSOLUTE_POS]
+
+
+@cube
+def exponential(x: Array[F], out: Array[F]):
+    if len(out) > ABSOLUTE_POS:
+        out[ABSOLUTE_POS] = bc.exp(x[ABSOLUTE_POS])
+
+
+@cube
+def tangent(x: Array[F], out: Array[F]):
+    if len(out) > ABSOLUTE_POS:
+        out[ABSOLUTE_POS] = bc.tanh(x[ABSOLUTE_POS])
+
+
+@cube
+def gelu(v):
+    return 0.5 * v * (1.0 + bc.erf(v * 0.7071067811865476))
+
+
+@cube
+def gelu_map(x: Array[F], out: Array[F]):
+    if len(out) > ABSOLUTE_POS:
+        out[ABSOLUTE_POS] = gelu(x[ABSOLUTE_POS])
+
+
+@cube
+def chain(x: Array[F], y: Array[F], z: Array[F], out: Array[F]):
+    i = ABSOLUTE_POS
+    if i < len(out):
+        out[i] = gelu(x[i] * y[i] + z[i]) * bc.tanh(z[i]) + y[i]
+
+
+@cube
+def softmax(x: Array[F], out: Array[F], cols: bc.index):
+    base = ABSOLUTE_POS * cols
+    if base < len(out):
+        top = x.load(base, LANES)
+        for c in range(LANES, cols, LANES):
+            top = bc.maximum(top, x.load(base + c, LANES))
+        most = top[0]
+        for lane in unroll(range(1, LANES)):
+            most = bc.maximum(most, top[lane])
+        total = bc.splat(F(0), LANES)
+        for c in range(0, cols, LANES):
+            e = bc.exp(x.load(base + c, LANES) - most)
+            out.store(base + c, e)
+            total += e
+        factor = 1.0 / sum(total)
+        for c in range(0, cols, LANES):
+            out.store(base + c, out.load(base + c, LANES) * factor)
+
+
+@cube
+def matmul(a: Array[F], b: Array[F], c: Array[F], n: bc.index, *, rows, vectors):
+    """Each unit makes a tile of rows x (16 vectors) of C, in registers."""
+    row, col = ABSOLUTE_POS_Y * rows, ABSOLUTE_POS_X * (LANES * vectors)
+    acc = [[bc.splat(F(0), LANES) for _ in range(vectors)] for _ in range(rows)]
+    cells = [[bc.local(v) for v in line] for line in acc]
+    for k in range(n):
+        right = [b.load(k * n + col + LANES * v, LANES) for v in range(vectors)]
+        for r in unroll(range(rows)):
+            left = a[(row + r) * n + k]
+            for v in unroll(range(vectors)):
+                cells[r][v] = bc.fma(bc.splat(left, LANES), right[v], cells[r][v])
+    for r in unroll(range(rows)):
+        for v in unroll(range(vectors)):
+            c.store((row + r) * n + col + LANES * v, cells[r][v])
+
+
+class Run:
+    """Collects rows and prints them."""
+
+    def __init__(self, device: bc.Client, quick: bool) -> None:
+        self.device = device
+        self.rounds = 5 if quick else 25
+        self.rows: dict[str, dict[str, float]] = {}
+
+    def row(self, name: str, **times: float) -> None:
+        """Note and print one row; ratios say how many times faster ours is."""
+        self.rows[name] = times
+        ours = times["ours"]
+        parts = [f"{key} {value:10.1f}" for key, value in times.items()]
+        ratios = [
+            f"{value / ours:5.2f}x {key}" for key, value in times.items() if key not in ("ours",)
+        ]
+        print(f"{name:34} {'  '.join(parts)}   {' '.join(ratios)}", flush=True)
+
+    def time(self, program: Any, cubes: int | tuple[int, ...], args: tuple[Any, ...]) -> float:
+        """Return the median time of a launch and its completion."""
+        grid = (*((cubes,) if isinstance(cubes, int) else cubes), 1, 1)[:3]
+
+        def once() -> None:
+            program.launch(grid, args)
+            self.device.sync()
+
+        return median_us(once, self.rounds)
+
+
+def maps(run: Run, n: int) -> None:
+    """Maps over n elements, beside numpy with `out=` and PyTorch."""
+    device = run.device
+    rng = np.random.default_rng(0)
+    host = [rng.standard_normal(n).astype(np.float32) for _ in range(3)]
+    x, y, z = (device.from_numpy(a) for a in host)
+    out, place = device.empty(n, float32), np.empty(n, np.float32)
+    peers: dict[str, Callable[[], Any]] = {
+        "copy": lambda: np.copyto(place, host[0]),
+        "add": lambda: np.add(host[0], host[1], out=place),
+        "exponential": lambda: np.exp(host[0], out=place),
+        "tangent": lambda: np.tanh(host[0], out=place),
+    }
+    fast: dict[str, Callable[[], Any]] = {}
+    if torch is not None:
+        tx, ty, tz = (torch.from_numpy(a) for a in host)
+        to = torch.empty(n)
+        functional = torch.nn.functional
+        fast = {
+            "copy": lambda: to.copy_(tx),
+            "add": lambda: torch.add(tx, ty, out=to),
+            "exponential": lambda: torch.exp(tx),
+            "tangent": lambda: torch.tanh(tx),
+            "gelu_map": lambda: functional.gelu(tx),
+            "chain": lambda: functional.gelu(tx * ty + tz) * torch.tanh(tz) + ty,
+        }
+    cubes = -(-n // 256)
+    for kernel, args in (
+        (copy, (x, out)), (add, (x, y, out)), (exponential, (x, out)), (tangent, (x, out)),
+        (gelu_map, (x, out)), (chain, (x, y, z, out)),
+    ):  # fmt: skip
+        name = kernel.__name__
+        times = {"ours": run.time(device.load(kernel.ir(*args)), cubes, args)}
+        if name in peers:
+            times["numpy"] = median_us(peers[name], run.rounds)
+        if name in fast:
+            times["torch"] = median_us(fast[name], run.rounds)
+        run.row(f"{name} {n}", **times)
+
+
+def rows_and_products(run: Run) -> None:
+    """Row softmax and the matrix product written in the language."""
+    device = run.device
+    rng = np.random.default_rng(0)
+    host = rng.standard_normal((4096, 1024)).astype(np.float32)
+    x, out = device.from_numpy(host.reshape(-1)), device.empty(host.size, float32)
+    args: tuple[Any, ...] = (x, out, 1024)
+    program = device.load(softmax.ir(*args, cube_dim=16))
+    times = {"ours": run.time(program, 256, args)}
+    times["numpy"] = median_us(lambda: _softmax(host), 3)
+    if torch is not None:
+        peer = torch.from_numpy(host)
+        times["torch"] = median_us(lambda: torch.softmax(peer, 1), run.rounds)
+    run.row("softmax 4096x1024", **times)
+    rows, vectors = 8, 2
+    for n in (512, 1024):
+        a, b = (rng.standard_normal((n, n)).astype(np.float32) for _ in range(2))
+        left, right = device.from_numpy(a.reshape(-1)), device.from_numpy(b.reshape(-1))
+        c = device.empty(n * n, float32)
+        args = (left, right, c, n)
+        program = device.load(
+            matmul.ir(*args, cube_dim=1, rows=rows, vectors=vectors, bounds="unchecked")
+        )
+        ours = run.time(program, (n // (LANES * vectors), n // rows), args)
+        if not np.allclose(c.numpy().reshape(n, n), a @ b, atol=1e-2):
+            raise SystemExit(f"matmul {n} is wrong")
+        run.row(f"matmul {n}", ours=ours, numpy=median_us(lambda a=a, b=b: a @ b, run.rounds))
+
+
+def _softmax(host: Any) -> Any:
+    e = np.exp(host - host.max(1, keepdims=True))
+    return e / e.sum(1, keepdims=True)
+
+
+def latency(run: Run) -> None:
+    """A launch of 1024 elements, and the first use of a kernel, cold and from the cache."""
+    device = run.device
+    x, out = device.zeros(1024, float32), device.empty(1024, float32)
+    program = device.load(copy.ir(x, out))
+    calls = 2000
+
+    def launches() -> None:
+        for _ in range(calls):
+            program.launch((4, 1, 1), (x, out))
+        device.sync()
+
+    run.row("launch", ours=median_us(launches, run.rounds) / calls)
+    code = (
+        "import sys, time; sys.path.insert(0, sys.argv[1])\n"
+        "import kernels_cpu as k\n"
+        "d = k.bc.client(sys.argv[2]); d.load(k.copy.ir(k.float32, k.float32))\n"
+        "s = time.perf_counter(); i = k.gelu_map.ir(k.float32, k.float32)\n"
+        "d.load(i); print(time.perf_counter() - s)\n"
+    )
+    with tempfile.TemporaryDirectory() as folder:
+        for word in ("cold", "from the disk cache"):
+            done = subprocess.run(
+                [sys.executable, "-c", code, str(Path(__file__).parent),
+                 device.name.partition(":")[0]],
+                env={**os.environ, "BURN_CACHE_DIR": folder}, capture_output=True, text=True,
+                check=True,
+            )  # fmt: skip
+            run.row(f"first use of gelu, {word}", ours=float(done.stdout.split()[-1]) * 1e6)
+
+
+def main() -> None:
+    """Run everything and keep the rows."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--json", type=Path)
+    parser.add_argument("--quick", action="store_true")
+    options = parser.parse_args()
+    device = bc.client(options.device)
+    print(f"{device!r}, {device.properties.units} threads, numpy {np.__version__}")
+    run = Run(device, options.quick)
+    latency(run)
+    for n in (1 << 16, 1 << 20, 1 << 24):
+        maps(run, n)
+    rows_and_products(run)
+    if options.json:
+        facts = {"device": options.device, "machine": platform.machine(), "unit": "us"}
+        options.json.write_text(json.dumps({**facts, "rows": run.rows}, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()
