@@ -72,6 +72,15 @@ def test_freed_memory_comes_back_last_in_first_out(kind):
     assert pool.report().reuses >= 2
 
 
+def test_parts_are_aligned_for_the_device():
+    device = Parted()
+    device.properties.alignment = 1024
+    pool = Pool(device)
+    held = [pool.alloc(size) for size in (1, 300, 1500, 9000, 20000)]
+    assert all(storage.bytes % 1024 == 0 for storage in held)
+    assert len(device.sizes) == 5 - 1  # 1 and 300 share a page
+
+
 def test_small_requests_share_pages():
     device = Parted()
     pool = Pool(device)

@@ -20,7 +20,7 @@ from burn_cube.runtime.base import Runtime
 # Requests up to this size are parts of a page.
 PARTED = 1 << 20
 PAGE = 8 << 20
-# Classes are at least this far apart, so that every part is aligned for any device.
+# Classes are at least this far apart.
 GRAIN = 256
 # After so many requests, what lay unused for that long goes back to the device.
 PERIOD = 4096
@@ -70,15 +70,19 @@ def words(size: int) -> str:
     return f"{value:.1f} {units[0]}" if units[0] != "B" else f"{size} B"
 
 
-def size_class(size: int) -> int:
+def size_class(size: int, grain: int = GRAIN) -> int:
     """Return the size of the block that serves a request: eight classes a power of two.
+
+    Args:
+        size: bytes asked for.
+        grain: what every class is a multiple of.
 
     Example:
         >>> size_class(1), size_class(1000), size_class(9000)
         (256, 1024, 9216)
     """
-    if size <= 8 * GRAIN:
-        return max(1, -(-size // GRAIN)) * GRAIN
+    if size <= 8 * grain:
+        return max(1, -(-size // grain)) * grain
     step = 1 << ((size - 1).bit_length() - 4)
     return -(-size // step) * step
 
@@ -174,6 +178,8 @@ class Pool:
         self.limit = limit
         self.period = PERIOD
         self.page = PAGE
+        # Drivers ask for 128 to 512 bytes between parts; a power of two, as is ours.
+        self._grain = max(GRAIN, runtime.properties.alignment)
         self._lock = threading.RLock()
         self._free: dict[int, list[Block]] = {}
         self._pages: list[Page] = []
@@ -194,7 +200,7 @@ class Pool:
         Raises:
             OutOfMemoryError: the device has none left after the caches were emptied.
         """
-        wanted = size_class(size)
+        wanted = size_class(size, self._grain)
         with self._lock:
             self._drain()
             self._clock += 1
@@ -232,7 +238,6 @@ class Pool:
         runtime = self.runtime
         # Whether the device can name a part of memory is seen before a page is asked for.
         parted = size <= PARTED and type(runtime).part is not Runtime.part
-        parted = parted and size % runtime.properties.alignment == 0
         count = max(1, min(self.page // size, 64)) if parted else 1
         if count > 1:
             whole = self._reserve(size * count, asked, label)
