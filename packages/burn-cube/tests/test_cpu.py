@@ -217,6 +217,50 @@ def copy_2d(x: bc.Tensor[bc.Float, 2], out: bc.Tensor[bc.Float, 2]):
         out[row, col] = x[row, col]
 
 
+class Affine:
+    def __init__(self, slope):
+        self.slope = slope
+
+    @bc.cube
+    def kernel(self, x: bc.Array[bc.Float], shift: bc.Float):
+        i = bc.ABSOLUTE_POS
+        if i < len(x):
+            x[i] = self.at(x[i]) + shift
+
+    @bc.cube
+    def at(self, value):
+        return value * self.slope
+
+
+def test_a_method_is_a_kernel_of_its_object(device):
+    x = device.from_numpy(np.arange(3, dtype=np.float32))
+    Affine(3).kernel.launch(device, 1, x, 1, cube_dim=4)
+    np.testing.assert_array_equal(x.numpy(), [1, 4, 7])
+
+
+def test_a_missing_compiler_is_told_with_its_remedy(monkeypatch):
+    from burn_cube.runtime.cpu import plugin
+    from burn_std import BackendLoadError
+
+    monkeypatch.setitem(sys.modules, "burn_cube.runtime.llvm_jit", None)
+    with pytest.raises(BackendLoadError, match="--extra cpu"):
+        plugin.create(0)
+
+
+def test_equal_kernels_are_one_program():
+    first, second = double.ir(float32, float32), double.ir(np.zeros(3, np.float32), float32)
+    assert first is second
+
+
+def test_a_runtime_that_is_not_there_is_told():
+    from burn_std import BackendLoadError
+
+    with pytest.raises(BackendLoadError, match="no plugin of that name"):
+        bc.client("metal")
+    with pytest.raises(bc.LaunchError, match="finds 1 devices; got 7"):
+        bc.client("cpu", 7)
+
+
 def test_arrays_too_large_for_a_stack_are_refused(device):
     with pytest.raises(bc.KernelError, match="at most 2097152 bytes on a cpu; got 5120000"):
         much_local.launch(device, 1, device.zeros(256, float32))

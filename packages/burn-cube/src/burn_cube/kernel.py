@@ -49,6 +49,7 @@ class CubeFunction:
         self.__module__ = python.__module__
         self._inlined: Inlined | None = None
         self._made: dict[Any, Kernel] = {}
+        self._texts: dict[str, Kernel] = {}
         self._lock = threading.Lock()
 
     def __repr__(self) -> str:
@@ -174,7 +175,8 @@ class CubeFunction:
         verify(kernel)
         from burn_cube.passes import simplify
 
-        return simplify(kernel)
+        # Arguments that differ and make the same kernel, 2 and 2.0, share one program.
+        return self._texts.setdefault(str(simplify(kernel)), kernel)
 
     def _comptime(self, tree: ast.FunctionDef, given: dict[str, Any]) -> dict[str, Any]:
         known = {arg.arg for arg in tree.args.kwonlyargs}

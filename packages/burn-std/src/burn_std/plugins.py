@@ -27,6 +27,7 @@ KNOWN = {
         "autodiff": "burn-autodiff", "fusion": "burn-fusion", "capture": "burn-capture",
         "remote": "burn-remote",
     },
+    "burn.cube_runtimes": {"cpu": "burn-cube", "cuda": "burn-cube", "opencl": "burn-cube"},
     "burn.store_formats": {"safetensors": "burn-store"},
     "burn.train_views": {"progress": "burn-train", "plain": "burn-train"},
 }  # fmt: skip

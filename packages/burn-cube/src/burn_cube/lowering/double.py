@@ -2,7 +2,7 @@
 
 Reductions and coefficients of exp, log, sin, cos and atan are those of fdlibm (Sun); erf rests on
 Chebyshev fits of our own. Sine, cosine and tangent reduce their argument in three parts, which
-keeps their digits up to about 2^30.
+keeps their digits up to about 2^45.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ def _pi_reduced(x: Val) -> tuple[Val, Val]:
     r = fma(n, -6.12323399573676603587e-17, r)
     r = fma(n, 1.49738490485916985e-33, r)
     # Far beyond what three parts reduce, at least the result stays a sine.
-    return select(abs(r) < 0.8, r, 0.0), k
+    return select(abs(r) < 1.0, r, 0.0), k
 
 
 def _sin_kernel(r: Val) -> Val:

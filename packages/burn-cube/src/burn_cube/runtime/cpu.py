@@ -26,6 +26,7 @@ from burn_cube.runtime.base import API_VERSION, Program, Properties, Runtime
 from burn_cube.runtime.cache import digest_of, emitter_version, kernel_cache
 from burn_cube.runtime.faults import fault_of
 from burn_cube.runtime.words import Packer
+from burn_std import BackendLoadError
 from burn_std.dtypes import PLAIN
 
 HUGE = 2 << 20
@@ -308,8 +309,18 @@ class CpuPlugin:
         return 1
 
     def create(self, index: int) -> CpuRuntime:
-        """Return the runtime of the processor."""
-        return CpuRuntime()
+        """Return the runtime of the processor.
+
+        Raises:
+            BackendLoadError: llvmlite is not installed or does not load.
+        """
+        try:
+            return CpuRuntime()
+        except (ImportError, OSError) as cause:
+            raise BackendLoadError(
+                "cpu", "the cpu runtime compiles with llvmlite", got=str(cause),
+                remedy="Install it: uv sync --package burn-cube --extra cpu.",
+            ) from cause  # fmt: skip
 
 
 plugin = CpuPlugin()
