@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from burn_cube import DeviceArray, Kernel
+from burn_cube import DeviceArray, Kernel, Vector
 from burn_cube.runtime.base import Program
-from burn_cube_backend.code import UNITS, Code
+from burn_cube_backend.code import UNITS, Code, Val
 from burn_cube_backend.engine import FAR, Engine
 from burn_cube_backend.geometry import (
     Ints,
@@ -30,6 +30,8 @@ from burn_ir.scalar import Node, bind, names, parse
 from burn_std import DType, dtypes as d
 
 HALVES = (d.float16, d.bfloat16)
+# Elements that a unit takes at once, at most.
+LANES = 8
 
 
 class Operand(NamedTuple):
@@ -68,6 +70,37 @@ def map_kernel(
             env[o.name] = buffers[o.name][code.walk(offset, coords, steps)].cast(wide(o.dtype))
         made = Expression(code, env, wide(out)).value(node)
         target[code.walk(offsets[0], coords, strides[0])] = made.cast(out)
+    return code.finish()
+
+
+def vector_kernel(
+    name: str, node: Node, operands: tuple[Operand, ...], out: DType, index: DType, width: int
+) -> Kernel:
+    """Write a dense map that reads and writes `width` elements at once.
+
+    Parameters are those of `dense_kernel`; count and offsets are multiples of the width.
+    """
+    code = Code(f"{name}_x{width}", index)
+    b = code.b
+    target = b.buffer("out", Vector(out, width))
+    arrays = [o for o in operands if not o.number]
+    buffers = {o.name: b.buffer(f"x_{o.name}", Vector(o.dtype, width)) for o in arrays}
+    numbers = {o.name: code.scalar(f"n_{o.name}", wide(o.dtype)) for o in operands if o.number}
+    count = code.place("count")
+    offsets = code.places("offset", len(arrays))
+    each = code.at(width)
+    with code.each(count // each) as i:
+        rows = {
+            o.name: b.load(buffers[o.name], (offset // each + i).op)
+            for o, offset in zip(arrays, offsets, strict=True)
+        }
+        lanes = []
+        for k in range(width):
+            env: dict[str, Any] = dict(numbers)
+            for o in arrays:
+                env[o.name] = Val(code, b.extract(rows[o.name], k)).cast(wide(o.dtype))
+            lanes.append(Expression(code, env, wide(out)).value(node).cast(out).op)
+        b.store(target, i.op, b.vector(*lanes))
     return code.finish()
 
 
@@ -110,16 +143,36 @@ class Plan:
     __slots__ = ("count", "cubes", "dense", "out", "program", "shape", "strides", "tail")
 
     def __init__(
-        self, program: Program | None, shape: Ints, out: DType, count: int, tail: Ints, dense: bool
+        self,
+        program: Program | None,
+        shape: Ints,
+        out: DType,
+        count: int,
+        tail: Ints,
+        dense: bool,
+        width: int = 1,
     ) -> None:
         self.program = program
-        self.cubes = (-(-count // UNITS), 1, 1)
+        self.cubes = (-(-count // (UNITS * width)), 1, 1)
         self.shape = shape
         self.strides = row_major(shape)
         self.out = out
         self.count = count
         self.tail = tail
         self.dense = dense
+
+
+def vector_width(engine: Engine, out: DType, tensors: Sequence[CubeTensor], count: int) -> int:
+    """Return how many elements a unit of a GPU takes at once: 16 bytes of the widest array.
+
+    A compiler for the CPU makes vectors of its own, and a small array has no units to spare.
+    """
+    if engine.client.properties.kind != "gpu" or count < 1 << 14:
+        return 1
+    width = 16 // max(out.itemsize, *(x.dtype.itemsize for x in tensors))
+    width = min(width, LANES)
+    even = count % width == 0 and all(x.offset % width == 0 for x in tensors)
+    return width if even else 1
 
 
 def plan_of(
@@ -136,7 +189,12 @@ def plan_of(
     extents, merged = collapse(shape, [own, *walks])
     index = engine.index_dtype(*tensors, *([] if into is None else [into]), count=count)
     if into is None and len(extents) == 1 and all(m == (1,) or count == 1 for m in merged):
-        program = engine.loaded(dense_kernel, (name, node, operands, out, index))
+        width = vector_width(engine, out, tensors, count)
+        spec = (name, node, operands, out, index)
+        if width > 1:
+            program = engine.loaded(vector_kernel, (*spec, width))
+            return Plan(program, shape, out, count, (), True, width)
+        program = engine.loaded(dense_kernel, spec)
         return Plan(program, shape, out, count, (), True)
     program = engine.loaded(map_kernel, (name, node, operands, out, len(extents), index))
     return Plan(program, shape, out, count, extents + tuple(s for m in merged for s in m), False)
@@ -207,7 +265,7 @@ class Map:
             buf = x.buf
             if buf is None:
                 return general(x)
-            key = (x.shape, x.strides, buf.length > FAR)
+            key = (x.shape, x.strides, buf.length > FAR, x.offset % LANES)
             plan = plans.get(key) or self._kept(key, (x,))
             flat = new(plan.count, plan.out)
             if plan.dense:
@@ -227,7 +285,8 @@ class Map:
             a, b = x.buf, y.buf
             if a is None or b is None:
                 return general(x, y) if a is None else right(x, y)
-            key = (x.shape, x.strides, y.shape, y.strides, a.length > FAR or b.length > FAR)
+            far = a.length > FAR or b.length > FAR
+            key = (x.shape, x.strides, y.shape, y.strides, far, x.offset % LANES, y.offset % LANES)
             plan = plans.get(key) or self._kept(key, (x, y))
             flat = new(plan.count, plan.out)
             if plan.dense:
@@ -242,7 +301,7 @@ class Map:
         def right(x: CubeTensor, y: CubeTensor) -> CubeTensor:
             """The number stands on the right, where it mostly does."""
             a: Any = x.buf
-            key = (x.shape, x.strides, a.length > FAR)
+            key = (x.shape, x.strides, a.length > FAR, x.offset % LANES)
             plan = plans.get(key) or self._kept(key, (x, y))
             flat = new(plan.count, plan.out)
             if plan.dense:
@@ -284,7 +343,7 @@ class Map:
                 key.append(x.dtype)
                 numbers.append(x.value)
             else:
-                key.append((x.dtype, x.shape, x.strides, x.buf.length > FAR))
+                key.append((x.dtype, x.shape, x.strides, x.buf.length > FAR, x.offset % LANES))
                 arrays.append(x)
         for (_, kind), value in zip(self.attrs, attrs, strict=True):
             if kind == "scalar" and value is not None:
