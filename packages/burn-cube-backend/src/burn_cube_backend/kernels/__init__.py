@@ -1,6 +1,7 @@
 """Kernels by family; importing the package fills the table."""
 
 from burn_cube_backend.kernels import (
+    attention as attention,
     conv as conv,
     create as create,
     fourier as fourier,
