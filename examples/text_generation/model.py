@@ -28,12 +28,15 @@ class CharTransformer(nn.Module):
         width: int = 96,
         heads: int = 4,
         layers: int = 2,
-        dropout: float = 0.1,
+        dropout: float = 0.0,
         device: Device | None = None,
     ) -> None:
         self.context = context
         self.characters = nn.Embedding(alphabet, width, device=device)
         self.positions = nn.Embedding(context, width, device=device)
+        # The default of 1 would drown in its noise what the first layers have to say.
+        for table in (self.characters, self.positions):
+            nn.init.normal_(table.weight, std=0.02)
         layer = nn.TransformerEncoderLayer(
             width, heads, 4 * width, dropout, "gelu", batch_first=True, norm_first=True,
             device=device,

@@ -1,6 +1,6 @@
 """Train a character transformer, then let it write.
 
-    python examples/text_generation/train.py [--text FILE] [--steps 600]
+    python examples/text_generation/train.py [--text FILE] [--steps 1000]
 
 Without a file it learns from the language reference that is part of every Python.
 """
@@ -34,11 +34,11 @@ def main() -> None:
     """Train, evaluate, save, write."""
     parser = argparse.ArgumentParser(description="Train a character transformer.")
     parser.add_argument("--text", type=Path, help="a text file")
-    parser.add_argument("--steps", type=int, default=600)
+    parser.add_argument("--steps", type=int, default=1000)
     parser.add_argument("--batch-size", type=int, default=32)
     parser.add_argument("--context", type=int, default=96)
     parser.add_argument("--width", type=int, default=96)
-    parser.add_argument("--lr", type=float, default=2e-3)
+    parser.add_argument("--lr", type=float, default=3e-3)
     parser.add_argument("--out", type=Path, default=Path(__file__).parent / "runs")
     args = parser.parse_args()
 
