@@ -144,7 +144,7 @@ def test_after_the_end_it_is_browsed_or_closes(board):
         board.over = "done"
         await pilot.pause(0.15)
         await pilot.press("right")
-        await pilot.pause(0.6)
+        await pilot.pause(1.3)
         assert app.is_running
         assert app.metric == "accuracy"
         await pilot.press("q")
@@ -155,7 +155,7 @@ def test_after_the_end_it_is_browsed_or_closes(board):
     alone = DashboardApp(board, lambda answer: None, stay=0.1)
 
     async def closes(pilot):
-        await pilot.pause(0.6)
+        await pilot.pause(1.3)
         assert not alone.is_running
 
     _pilot(alone, closes)

@@ -6,7 +6,7 @@ from math import exp
 from typing import Any
 
 from burn_std import ArgumentError
-from burn_std.dtypes import float64, int64
+from burn_std.dtypes import float64
 from burn_tensor import Tensor, where
 from burn_train.metrics.metric import Array, SumMetric
 
@@ -20,18 +20,17 @@ class _Tokens(SumMetric):
 
     def _add(self, hits: Tensor, target: Tensor) -> None:
         """Add what every position is worth."""
-        if self.pad is not None:
-            counts = target != self.pad
-            hits = where(counts, hits, 0)
-            seen = counts.to(int64).sum()
+        if self.pad is None:
+            # How many positions there are is known without the device.
+            self.add(target.numel(), hits=hits.sum())
         else:
-            # Of the batch's shape alone, but on the device: a checkpoint has one kind of count.
-            seen = target.new_ones(target.shape, dtype=int64).sum()
-        self.add(target.shape[0], hits=hits.to(float64).sum(), seen=seen)
+            counts = target != self.pad
+            self.add(target.numel(), hits=where(counts, hits, 0).sum(), seen=counts.sum())
 
     def result(self, sums: dict[str, Array], count: int) -> float:
         """Return the share in percent."""
-        return 100 * float(sums["hits"]) / int(sums["seen"]) if sums["seen"] else float("nan")
+        seen = int(sums.get("seen", count))
+        return 100 * float(sums["hits"]) / seen if seen else float("nan")
 
 
 class Accuracy(_Tokens):

@@ -84,7 +84,7 @@ class SumMetric(Metric):
     """Sums on the device; a subclass adds to them and says what they come to.
 
     Attributes:
-        count: samples seen.
+        count: samples seen, or positions where those are what counts.
     """
 
     def __init__(self) -> None:
@@ -222,7 +222,7 @@ class LossMetric(SumMetric):
     def update(self, output: Any, target: Any, loss: Any) -> None:
         """Take in one batch."""
         n = batch_size(output, target)
-        self.add(n, loss=loss.detach().to(float64) * n)
+        self.add(n, loss=loss.detach() * n)
 
     def result(self, sums: dict[str, Array], count: int) -> float:
         """Return the mean."""

@@ -6,9 +6,9 @@ import contextlib
 import os
 import sys
 from collections.abc import Callable
+from itertools import groupby
 from typing import Any, ClassVar
 
-from rich.table import Table
 from rich.text import Text
 from textual import events
 from textual.app import App, ComposeResult
@@ -22,7 +22,7 @@ from burn_train.views.board import PLOTS, Board
 from burn_train.views.drawing import bars, curves
 
 # Seconds between two looks at the board: each costs some milliseconds of the interpreter.
-_REFRESH = 0.25
+_REFRESH = 0.5
 _COLORS = {"train": "dark_orange", "valid": "dodger_blue1"}
 _OTHERS = ("green3", "medium_purple", "red3", "dark_cyan")
 
@@ -108,6 +108,9 @@ class DashboardApp(App[None]):
         self.kind = 0
         self.metric = ""
         self._known: list[str] = []
+        self._shown: dict[str, tuple[str, bool]] = {}
+        self._looks = 0
+        self._asked: tuple[str, int, Size] | None = None
         self._leaves_in: float | None = None
 
     def compose(self) -> ComposeResult:
@@ -179,7 +182,7 @@ class DashboardApp(App[None]):
         self._stays()
 
     def _stays(self) -> None:
-        if self._leaves_in is not None:
+        if self.board.over is not None:
             self._leaves_in = float("inf")
 
     # ---- showing ------------------------------------------------------------------------------
@@ -190,10 +193,24 @@ class DashboardApp(App[None]):
             return
         self._tabs()
         self._left()
-        self._plot()
-        self.query_one("#log", Static).update(Text("\n".join(list(self.board.messages)[-5:])))
+        # The plot is most of the work; every other look, or when something else is to be shown.
+        self._looks += 1
+        asked = (self.metric, self.kind, self.size)
+        if self._looks % 2 or asked != self._asked:
+            self._asked = asked
+            self._plot()
+        self._put("log", Text("\n".join(list(self.board.messages)[-5:])))
         self._progress()
         self._end()
+
+    def _put(self, pane: str, text: Text, layout: bool = False) -> None:
+        """Bring a text to a pane, if it is another than the one there."""
+        if self._shown.get(pane) != (text.markup, layout):
+            lines = self._shown.get(pane, ("", False))[0].count("\n")
+            self._shown[pane] = (text.markup, layout)
+            # The panes have places of their own; only a height that follows the text moves others.
+            changed = layout and lines != text.markup.count("\n")
+            self.query_one(f"#{pane}", Static).update(text, layout=changed)
 
     def _tabs(self) -> None:
         found = self.board.metrics()
@@ -208,22 +225,23 @@ class DashboardApp(App[None]):
     def _left(self) -> None:
         over = self.board.over is not None
         keys = f"q {'leave' if over else 'end'}   ← → metric   ↑ ↓ plot"
-        self.query_one("#keys", Static).update(Text(keys, no_wrap=True))
-        table = Table.grid(padding=(0, 1), expand=True)
+        self._put("keys", Text(keys, no_wrap=True))
         splits = list(self.board.latest)
-        table.add_column(ratio=1, no_wrap=True)
-        for _ in splits:
-            table.add_column(justify="right", no_wrap=True)
-        table.add_row("", *(Text(s, style=f"bold {color(s)}") for s in splits))
+        room = max(self.query_one("#metrics", Static).content_size.width - 11 * len(splits), 6)
+        table = Text(" " * room, no_wrap=True)
+        for split in splits:
+            table.append(f"{split:>11}", style=f"bold {color(split)}")
         for name in self.board.metrics():
-            values = [self.board.latest[s].get(name) for s in splits]
-            shown = ["" if v is None else f"{v:.4g}" for v in values]
-            table.add_row(Text(name, style="bold" if name == self.metric else ""), *shown)
-        self.query_one("#metrics", Static).update(table)
-        status = Table.grid(padding=(0, 1))
-        for name, value in self.board.status():
-            status.add_row(Text(name, style="dim"), Text(value))
-        self.query_one("#status", Static).update(status)
+            table.append(f"\n{name[:room]:<{room}}", style="bold" if name == self.metric else "")
+            for split in splits:
+                value = self.board.latest[split].get(name)
+                table.append(f"{'' if value is None else f'{value:.4g}':>11}")
+        self._put("metrics", table)
+        status = Text(no_wrap=True)
+        for k, (name, words) in enumerate(self.board.status()):
+            status.append(f"{chr(10) if k else ''}{name:<10}", style="dim")
+            status.append(words)
+        self._put("status", status, layout=True)
 
     def _plot(self) -> None:
         pane = self.query_one("#plot", Static)
@@ -239,10 +257,12 @@ class DashboardApp(App[None]):
         for k, row in enumerate(rows):
             if k:
                 text.append("\n")
-            for letter, name in row:
-                text.append(letter, style=color(name) if name else "dim")
+            # One span per run of a colour: textual's work goes with the number of spans.
+            for name, run in groupby(row, key=lambda cell: cell[1]):
+                letters = "".join(letter for letter, _ in run)
+                text.append(letters, style=color(name) if name else "dim")
         pane.border_subtitle = "  ".join(lines)
-        pane.update(text)
+        self._put("plot", text)
 
     def _progress(self) -> None:
         pane = self.query_one("#progress", Static)
@@ -260,7 +280,7 @@ class DashboardApp(App[None]):
             text.append("█" * filled, style=style)
             text.append("░" * (width - filled), style="dim")
             text.append(f" {100 * share:3.0f} % {tail}\n")
-        pane.update(text)
+        self._put("progress", text)
 
     def _end(self) -> None:
         """After the end, stay for a while, or for as long as someone looks."""
