@@ -43,6 +43,8 @@ from burn_cube.language import (
     Numeric as Numeric,
     SharedMemory as SharedMemory,
     Tensor as Tensor,
+    async_copy as async_copy,
+    async_wait as async_wait,
     atomic_add as atomic_add,
     atomic_and as atomic_and,
     atomic_cas as atomic_cas,

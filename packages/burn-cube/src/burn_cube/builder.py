@@ -332,6 +332,27 @@ class Builder:
             raise self.error("atomic", rule, dtype.short, types=True)
         return self.emit("atomic_cas", dtype, (memory, index, expected, value))
 
+    def async_copy(self, target: Op, at: Op, source: Op, start: Op, width: int = 1) -> None:
+        """Add a copy of `width` elements from global to shared memory that may go on behind.
+
+        What it wrote is there after `async_wait` and a barrier. Devices without such copies make
+        it at once.
+        """
+        self._place("async_copy", target, at)
+        self._place("async_copy", source, start)
+        spaces = (target.type.space, source.type.space)
+        if spaces != ("shared", "global") or target.type.elem is not source.type.elem:
+            got = f"{source.type.short} to {target.type.short}"
+            rule = "copies from global to shared memory of the same elements"
+            raise self.error("async_copy", rule, got, types=True)
+        if width not in (1, 2, 4, 8, 16) or (width > 1 and isinstance(target.type.elem, Vector)):
+            raise self.error("async_copy", "the width is 1, 2, 4, 8 or 16 scalars", width)
+        self.emit("async_copy", None, (target, at, source, start), {"width": width})
+
+    def async_wait(self) -> None:
+        """Add a wait for the copies that this unit started."""
+        self.emit("async_wait", None)
+
     # --- units together --------------------------------------------------------------------
 
     def barrier(self, scope: str = "cube") -> None:

@@ -159,5 +159,6 @@ def written(kernel: Kernel) -> set[Op]:
 
 def read(kernel: Kernel) -> set[Op]:
     """Return the buffers that the kernel reads, atomics included."""
-    names = {"load", "atomic", "atomic_cas", "tile_load"}
-    return {op.args[0] for op in walk(kernel.body) if op.name in names} & set(kernel.buffers)
+    at = {"load": 0, "atomic": 0, "atomic_cas": 0, "tile_load": 0, "async_copy": 2}
+    found = {op.args[at[op.name]] for op in walk(kernel.body) if op.name in at}
+    return found & set(kernel.buffers)

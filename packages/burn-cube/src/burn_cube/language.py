@@ -297,6 +297,29 @@ def local(value: Any) -> Slot:
     return Slot(plain(value))
 
 
+def async_copy(target: Any, at: Any, source: Any, start: Any, width: int = 1) -> None:
+    """Start a copy of `width` elements of a buffer into shared memory.
+
+    What it wrote is there for this unit after `async_wait()`, and for the others after a
+    `sync_cube()` behind that. Devices without such copies make it at once.
+
+    Args:
+        target: shared memory.
+        at: where the copy goes.
+        source: an array.
+        start: where it comes from.
+        width: neighbours to copy: 1, 2, 4, 8 or 16.
+    """
+    builder_of("async_copy").async_copy(
+        target.op, target._place(at), source.op, source._place(start), width
+    )
+
+
+def async_wait() -> None:
+    """Wait for the copies that this unit started."""
+    builder_of("async_wait").async_wait()
+
+
 # --- units together ----------------------------------------------------------------------------
 
 

@@ -323,6 +323,7 @@ def together_cases() -> Iterator[Case]:
                 cube_dim=64)  # fmt: skip
     yield from _atomics_and_vectors()
     yield from _tiles()
+    yield from _copies()
 
 
 def _atomics_and_vectors() -> Iterator[Case]:
@@ -365,6 +366,35 @@ def tile_matmul(a: Array[F], b: Array[F], c: Array[lang.float32], k: int32, *, i
         right = lang.tile_load("b", b, at * 16, 16)
         acc = lang.tile_mma(left, right, acc)
     lang.tile_store(c, CUBE_POS * 256 + PLANE_POS * 256, 16, acc)
+
+
+@cube
+def copied_ahead(x: Array[F], out: Array[F], *, width):
+    near = SharedMemory(F, 2 * CUBE_DIM * width)
+    half = CUBE_DIM * width
+    place = UNIT_POS * width
+    lang.async_copy(near, place, x, place, width)
+    total = F(0)
+    for step in range(3):
+        lang.async_wait()
+        sync_cube()
+        here = step % 2 * half
+        if step < 2:
+            lang.async_copy(near, half - here + place, x, (step + 1) * half + place, width)
+        for k in range(width):
+            total += near[here + k * CUBE_DIM + UNIT_POS] * cast(step + 1, F)
+        sync_cube()
+    out[UNIT_POS] = total
+
+
+def _copies() -> Iterator[Case]:
+    for width in (1, 4):
+        yield _case(
+            f"copied_ahead_{width}", copied_ahead, 1,
+            lambda w=width: [ramp(3 * 32 * w), np.zeros(32, "f")],
+            lambda x, o: {1: (x.reshape(3, -1, 32).sum(1) * [[1], [2], [3]]).sum(0).astype("f")},
+            cube_dim=32, width=width,
+        )  # fmt: skip
 
 
 def _tiles() -> Iterator[Case]:

@@ -13,6 +13,7 @@ from burn_cube.emit.c_memory import MemoryWriter
 from burn_cube.emit.c_values import conversion, literal, value_of
 from burn_cube.emit.dialect import Dialect
 from burn_cube.ir import Kernel, Op, Region, walk
+from burn_cube.lowering.copies import copies_at_once
 from burn_cube.lowering.halves import widen_halves
 from burn_cube.lowering.rewrite import clone
 from burn_cube.lowering.tiles import tiles_in_memory
@@ -50,7 +51,7 @@ def emit(kernel: Kernel, dialect: Dialect) -> Source:
     Raises:
         LaunchError: the dialect's device lacks what the kernel needs.
     """
-    legal = clone(kernel)
+    legal = copies_at_once(clone(kernel))
     if not dialect.takes_tiles(kernel):
         legal = tiles_in_memory(legal)
     legal = widen_halves(legal)

@@ -16,6 +16,7 @@ from burn_cube.interpreter.memory import Watched, Watcher
 from burn_cube.interpreter.numeric import NUMERIC, cast, native
 from burn_cube.interpreter.planes import plane
 from burn_cube.ir import Kernel, Op, Region
+from burn_cube.lowering.copies import copies_at_once
 from burn_cube.lowering.halves import widen_halves
 from burn_cube.lowering.rewrite import clone
 from burn_cube.lowering.tiles import tiles_in_memory
@@ -39,7 +40,7 @@ def interpret(kernel: Kernel, cubes: tuple[int, int, int], args: tuple[Any, ...]
         KernelFaultError: an index out of bounds, a race between units, a failed assertion.
         LaunchError: the arguments do not fit.
     """
-    kernel = widen_halves(tiles_in_memory(clone(kernel)))
+    kernel = widen_halves(tiles_in_memory(copies_at_once(clone(kernel))))
     if len(args) != len(kernel.params):
         raise LaunchError(kernel.name, f"takes {len(kernel.params)} arguments", got=len(args))
     total = cubes[0] * cubes[1] * cubes[2]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from burn_cube.ir import Kernel
+from burn_cube.lowering.copies import copies_at_once
 from burn_cube.lowering.halves import widen_halves
 from burn_cube.lowering.integers import legalize
 from burn_cube.lowering.planes import planes_in_memory
@@ -25,7 +26,7 @@ def lower(
             it only those with a float32 polynomial are written out.
         tiles: write matrix tiles with shared memory and loops.
     """
-    made = clone(kernel)
+    made = copies_at_once(clone(kernel))
     if tiles:
         made = tiles_in_memory(made)
     made = widen_halves(made)

@@ -1,0 +1,31 @@
+"""Asynchronous copies where there are none: a read and a write, at once."""
+
+from __future__ import annotations
+
+from burn_cube.builder import Builder
+from burn_cube.ir import Kernel, Op, walk
+from burn_cube.lowering.rewrite import rewrite
+
+
+def copies_at_once(kernel: Kernel) -> Kernel:
+    """Replace asynchronous copies and waits in place; return the kernel."""
+    if not any(op.name in ("async_copy", "async_wait") for op in walk(kernel.body)):
+        return kernel
+
+    def rule(op: Op, builder: Builder) -> Op | None:
+        if op.name == "async_copy":
+            target, at, source, start = op.args
+            value = builder.load(source, start, op.attrs["width"])
+            builder.store(target, at, value)
+            return value
+        return None
+
+    rewrite(kernel, rule)
+    _drop_waits(kernel)
+    return kernel
+
+
+def _drop_waits(kernel: Kernel) -> None:
+    regions = [kernel.body, *(region for op in walk(kernel.body) for region in op.regions)]
+    for region in regions:
+        region.ops = [op for op in region.ops if op.name != "async_wait"]
