@@ -209,7 +209,7 @@ def _traced(entry: Entry, context: Any) -> Callable[..., Any]:
     def refuse(*args: Any) -> Any:
         raise AutodiffError(
             entry.name, "has neither a backward rule nor a decomposition",
-            remedy="Register one with burn_autodiff.rule before its first call, or detach the inputs.",
+            remedy="Register one with burn_autodiff.rule at the start, or detach the inputs.",
         )  # fmt: skip
 
     return refuse
