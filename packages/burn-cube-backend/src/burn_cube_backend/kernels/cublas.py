@@ -38,7 +38,6 @@ class CuBlas:
         self.runtime = runtime
         self.library = cublas
         self.handle = cublas.create()
-        cublas.setStream(self.handle, runtime.stream.ptr)
         cublas.setMathMode(self.handle, _MATH)
         # Scalars stand in host memory, in the dtype of the sums.
         self.scalars: dict[DType, np.ndarray[Any, Any]] = {
@@ -56,11 +55,13 @@ class CuBlas:
         pair = self.scalars[d.float64 if dtype is d.float64 else d.float32]
         one = pair.ctypes.data
         self.runtime.use()
-        self.library.gemmStridedBatchedEx(
-            self.handle, int(y.turned), int(x.turned), n, m, k, one,
-            y.address, kind, y.lead, steps[1], x.address, kind, x.lead, steps[0],
-            one + pair.itemsize, out, kind, n, m * n, batches, sums, _DEFAULT_ALGORITHM,
-        )  # fmt: skip
+        # cupy sends every call of the library to its current stream, whatever the handle had.
+        with self.runtime.stream:
+            self.library.gemmStridedBatchedEx(
+                self.handle, int(y.turned), int(x.turned), n, m, k, one,
+                y.address, kind, y.lead, steps[1], x.address, kind, x.lead, steps[0],
+                one + pair.itemsize, out, kind, n, m * n, batches, sums, _DEFAULT_ALGORITHM,
+            )  # fmt: skip
 
 
 def provider(engine: Engine) -> CuBlas | None:
