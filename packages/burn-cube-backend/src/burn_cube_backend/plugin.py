@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from burn_cube_backend.kernels.create import wrapped
 from burn_cube_backend.payload import CubeTensor, number
 from burn_cube_backend.quant import QuantTensor
 from burn_cube_backend.table import table_of
-from burn_std import DType, PluginGroup, dtypes as d, parse_dtype
+from burn_std import DeviceError, DType, PluginGroup, dtypes as d, parse_dtype
 
 PLUGINS = PluginGroup("burn.cube_runtimes", RUNTIMES)
 
@@ -98,29 +99,79 @@ class RuntimePlugin:
     Attributes:
         name: what the user types.
         runtime: the runtime's entry point in `burn.cube_runtimes`.
+        library: the module that reaches the driver; an extra of this package brings it.
         about: one line.
         shared: every index is the one device.
     """
 
     api_version = API_VERSION
 
-    def __init__(self, name: str, runtime: str, about: str, shared: bool = False) -> None:
+    def __init__(
+        self, name: str, runtime: str, library: str, about: str, shared: bool = False
+    ) -> None:
         self.name = name
         self.runtime = runtime
+        self.library = library
         self.about = about
         self.shared = shared
 
     def device_count(self) -> int:
-        """Return how many devices there are."""
-        return int(PLUGINS.load(self.runtime).count()) if PLUGINS.installed(self.runtime) else 0
+        """Return how many devices there are; none where the extra was not asked for."""
+        if find_spec(self.library) is None or not PLUGINS.installed(self.runtime):
+            return 0
+        return int(PLUGINS.load(self.runtime).count())
+
+    def gpu_count(self) -> int:
+        """Return how many of them are GPUs; they have the first numbers."""
+        return 0
 
     def create(self, index: int) -> CubeBackend:
-        """Return the backend of one device."""
+        """Return the backend of one device.
+
+        Raises:
+            BackendLoadError: the library or the driver is missing; says which.
+            DeviceError: there is no device of that number.
+        """
         # The processor is one device; as on flex there are as many names for it as one asks for.
-        return CubeBackend(self.name, index, client(self.runtime, 0 if self.shared else index))
+        number = 0 if self.shared else index
+        count = int(PLUGINS.load(self.runtime).count())
+        if number >= count:
+            raise DeviceError(
+                self.name, f"the runtime finds {count} devices", got=f"number {number}",
+                remedy="See `python -m burn doctor`.",
+            )  # fmt: skip
+        return CubeBackend(self.name, index, client(self.runtime, number))
+
+
+class CudaPlugin(RuntimePlugin):
+    """Every device is a GPU."""
+
+    def gpu_count(self) -> int:
+        """Return the number of devices."""
+        return self.device_count()
+
+
+class OpenClPlugin(RuntimePlugin):
+    """GPUs, accelerators and processors of all drivers."""
+
+    def gpu_count(self) -> int:
+        """Return the number of GPUs; opens none of them."""
+        if not self.device_count():
+            return 0
+        import pyopencl as cl
+
+        found = 0
+        for platform in cl.get_platforms():
+            try:
+                found += len(platform.get_devices(cl.device_type.GPU))
+            except cl.Error:  # a driver without one
+                continue
+        return found
 
 
 interp = InterpretedPlugin()
-cpu = RuntimePlugin("cube-cpu", "cpu", "compiled kernels on the processor, by LLVM", shared=True)
-opencl = RuntimePlugin("cube-opencl", "opencl", "compiled kernels on OpenCL devices")
-cuda = RuntimePlugin("cube-cuda", "cuda", "compiled kernels on NVIDIA GPUs")
+cpu = RuntimePlugin(
+    "cube-cpu", "cpu", "llvmlite", "compiled kernels on the processor, by LLVM", shared=True
+)
+opencl = OpenClPlugin("cube-opencl", "opencl", "pyopencl", "compiled kernels on OpenCL devices")
+cuda = CudaPlugin("cube-cuda", "cuda", "cupy", "compiled kernels on NVIDIA GPUs")
