@@ -9,8 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from burn import _doctor
+import burn
+from burn import BackendLoadError, _doctor
 from burn.__main__ import main
+from burn_std import PluginInfo
 
 
 def test_devices(capsys: pytest.CaptureFixture[str]) -> None:
@@ -164,6 +166,33 @@ def test_doctor_asks_the_driver(
 
     monkeypatch.setattr(ctypes, "CDLL", lambda name: Driver())
     assert said in next(_doctor.drivers())
+
+
+class Backends:
+    """One backend that loads."""
+
+    def infos(self) -> list[PluginInfo]:
+        return [PluginInfo("acme", "burn-acme", "0.1.0", "acme:plugin", "loaded")]
+
+
+@pytest.mark.parametrize("cause", [ModuleNotFoundError("no acmelib"), OSError("ioctl failed")])
+def test_doctor_tells_a_missing_library_from_a_fault(
+    cause: Exception, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    error = BackendLoadError("acme", "acmelib is installed", remedy="Install acmelib.")
+    error.__cause__ = cause
+    found = burn.Device.enumerate(burn.DeviceFilter("flex"))
+    found.broken["acme"] = error
+    monkeypatch.setattr(_doctor.Device, "enumerate", lambda: found)
+    monkeypatch.setattr(_doctor, "BACKENDS", Backends())
+    problems: list[str] = []
+    lines = [line for line in _doctor.devices(problems) if line.startswith("acme")]
+    if isinstance(cause, ModuleNotFoundError):
+        assert lines == [f"acme: not usable: {error}"]
+        assert problems == []
+    else:
+        assert lines == ["acme: broken: acmelib is installed"]
+        assert problems == [str(error)]
 
 
 def test_doctor_shows_settings_and_caches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -161,7 +161,10 @@ def devices(problems: list[str]) -> Iterator[str]:
     for device in found:
         yield device.name
     for name, error in found.broken.items():
-        yield f"{name}: {error.rule}"
+        if _lacks_library(name, error):
+            yield f"{name}: not usable: {error}"
+            continue
+        yield f"{name}: broken: {error.rule}"
         if str(error) not in problems:
             problems.append(str(error))
     try:
@@ -172,6 +175,12 @@ def devices(problems: list[str]) -> Iterator[str]:
     with suppress(BurnError):
         for line in device_report().splitlines():
             yield f"  {line}"
+
+
+def _lacks_library(name: str, error: BurnError) -> bool:
+    """Return whether a backend itself is whole and only an optional library is not installed."""
+    loaded = any(info.name == name and info.status == "loaded" for info in BACKENDS.infos())
+    return loaded and isinstance(error.__cause__, ModuleNotFoundError)
 
 
 # ---- settings and caches -------------------------------------------------------------------------
