@@ -217,6 +217,26 @@ def copy_2d(x: bc.Tensor[bc.Float, 2], out: bc.Tensor[bc.Float, 2]):
         out[row, col] = x[row, col]
 
 
+def test_a_struct_is_an_argument(device):
+    from burn_cube.conformance.control import Layer, struct_argument
+
+    weights, x = np.array([1, 2, 3], np.float32), np.arange(6, dtype=np.float32)
+    for square in (False, True):
+        wanted = x * np.tile(weights, 2) + 0.5
+        wanted = wanted**2 if square else wanted
+        host = x.copy()
+        struct_argument.interpret(1, Layer(weights, 0.5, square), host, cube_dim=8)
+        np.testing.assert_array_equal(host, wanted)
+        on = device.from_numpy(x)
+        layer = Layer(device.from_numpy(weights), 0.5, square)
+        struct_argument.launch(device, 1, layer, on, cube_dim=8)
+        np.testing.assert_array_equal(on.numpy(), wanted)
+    text = str(struct_argument.ir(Layer(float32, float32), float32))
+    assert "%layer_weights: global<f32>, %layer_shift: f32, %x: global<f32>" in text
+    with pytest.raises(bc.LaunchError, match="the parameter is a Layer; got buffer"):
+        struct_argument.launch(device, 1, on, on)
+
+
 class Affine:
     def __init__(self, slope):
         self.slope = slope

@@ -12,14 +12,11 @@ from burn_cube.errors import KernelError, LaunchError
 from burn_cube.frontend.calls import Inlined
 from burn_cube.frontend.expand import current_expander, expand
 from burn_cube.frontend.frame import Frame
-from burn_cube.frontend.memory import ArrayVal, TensorVal
 from burn_cube.frontend.source import Source
-from burn_cube.frontend.values import Val, describe, is_number, plain
 from burn_cube.ir import Kernel
-from burn_cube.language import BufferAnnotation, Generic, IndexType
-from burn_cube.types import Type, Vector
+from burn_cube.parameters import Parameters, facts_of, flat
 from burn_cube.verify import verify
-from burn_std.dtypes import DType, bool_, float32, int32, int64, parse_dtype
+from burn_std.dtypes import DType, int64
 
 if TYPE_CHECKING:
     import ast
@@ -130,7 +127,7 @@ class CubeFunction:
               %2 = neg %1 : f32
               store %x, %0, %2
         """
-        facts = tuple(_facts_of(arg) for arg in args)
+        facts = tuple(facts_of(arg) for arg in args)
         options = (_dims(cube_dim), index, bounds, plane_dim, fast_math)
         try:
             key: Any = (facts, options, tuple(sorted(comptime.items())))
@@ -169,7 +166,7 @@ class CubeFunction:
         frame = Frame(inlined.source, self._comptime(tree, comptime), inlined.outer, {})
         if self.bound:
             frame.env[tree.args.args[0].arg] = self.bound[0]
-        _Parameters(self.__name__, builder, frame).add(run_time, facts)
+        Parameters(self.__name__, builder, frame).add(run_time, facts)
         expand(builder, frame)
         kernel = builder.finish()
         verify(kernel)
@@ -216,7 +213,7 @@ class CubeFunction:
         from burn_cube.interpreter import interpret
 
         options.setdefault("bounds", "validated")
-        interpret(self.ir(*args, **options), _dims(cubes), args)
+        interpret(self.ir(*args, **options), _dims(cubes), flat(args))
 
     def launch(self, client: Client, cubes: CubeDim, *args: Any, **options: Any) -> None:
         """Launch the kernel on a device; returns at once.
@@ -253,113 +250,6 @@ def cube(function: Callable[..., Any]) -> CubeFunction:
         array([0., 2., 4.], dtype=float32)
     """
     return CubeFunction(function)
-
-
-class _Parameters:
-    """Adds the parameters of a kernel to its builder and its frame."""
-
-    def __init__(self, kernel: str, builder: Builder, frame: Frame) -> None:
-        self.kernel = kernel
-        self.builder = builder
-        self.frame = frame
-
-    def add(self, params: list[ast.arg], facts: tuple[Any, ...]) -> None:
-        frame, expander = self.frame, current_annotations(self.builder, self.frame)
-        wanted = [expander(arg) for arg in params]
-        # Buffers first: they settle the generics that scalars use.
-        for arg, spec, fact in zip(params, wanted, facts, strict=True):
-            if isinstance(spec, BufferAnnotation):
-                self._settle_buffer(arg, spec, fact)
-        for arg, spec, fact in zip(params, wanted, facts, strict=True):
-            self.builder.where = frame.source.where(arg)
-            if isinstance(spec, BufferAnnotation):
-                frame.env[arg.arg] = self._buffer(arg, spec, fact)
-            else:
-                dtype = self._scalar(arg, spec, fact)
-                frame.env[arg.arg] = Val(self.builder.scalar(arg.arg, dtype))
-
-    def _error(self, arg: ast.arg, rule: str, got: Any, remedy: str | None = None) -> LaunchError:
-        return LaunchError(f"{self.kernel}, {arg.arg}", rule, got=got, remedy=remedy)
-
-    def _settle_buffer(self, arg: ast.arg, spec: BufferAnnotation, fact: Any) -> None:
-        kind, elem, _ = fact
-        if kind == "number" or elem is None:
-            raise self._error(arg, f"the parameter is a {spec!r}", "a number")
-        dtype = elem.dtype if isinstance(elem, Vector) else elem
-        if spec.elem is not None:
-            self.frame.unify(arg.arg, spec.elem, dtype, self.frame.source.where(arg))
-
-    def _buffer(self, arg: ast.arg, spec: BufferAnnotation, fact: Any) -> ArrayVal | TensorVal:
-        _, elem, rank = fact
-        if spec.width > 1 and isinstance(elem, DType):
-            elem = Vector(elem, spec.width)
-        if spec.kind == "array":
-            return ArrayVal(self.builder.buffer(arg.arg, elem))
-        if rank is None and spec.rank is None:
-            raise self._error(
-                arg, "a Tensor has a rank", elem, "Give an array, or a pair (dtype, rank)."
-            )
-        if spec.rank is not None and rank is not None and spec.rank != rank:
-            raise self._error(arg, f"the parameter is a Tensor of rank {spec.rank}", rank)
-        wanted = spec.rank if spec.rank is not None else rank
-        return TensorVal(self.builder.buffer(arg.arg, elem, wanted))
-
-    def _scalar(self, arg: ast.arg, spec: Any, fact: Any) -> DType:
-        kind, dtype, _ = fact
-        if kind == "buffer":
-            raise self._error(arg, "the parameter is a scalar", "a buffer")
-        if isinstance(spec, IndexType):
-            return self.builder.index
-        if isinstance(spec, Generic):
-            known = self.frame.types.get(spec)
-            return known or self.frame.unify(arg.arg, spec, dtype, self.frame.source.where(arg))
-        return spec  # type: ignore[no-any-return]  # a DType, as `annotations` checked
-
-
-def current_annotations(builder: Builder, frame: Frame) -> Callable[[ast.arg], Any]:
-    """Return the function that evaluates the annotation of a kernel's parameter."""
-    from burn_cube.frontend.expand import Expander
-
-    expander = Expander(builder)
-    allowed = "a run-time parameter is an Array[...], a Tensor[...], a dtype, a Generic or index"
-
-    def annotation(arg: ast.arg) -> Any:
-        where = frame.source.where(arg)
-        if arg.annotation is None:
-            raise KernelError(
-                arg.arg, allowed, got="no annotation",
-                remedy="Compile-time parameters come after `*`.", where=where,
-            )  # fmt: skip
-        value = expander.annotation(frame, arg.annotation)
-        if not isinstance(value, BufferAnnotation | DType | Generic | IndexType):
-            raise KernelError(
-                arg.arg, allowed, got=describe(value),
-                remedy="Compile-time parameters come after `*`.", where=where,
-            )  # fmt: skip
-        return value
-
-    return annotation
-
-
-def _facts_of(arg: Any) -> tuple[str, Type | None, int | None]:
-    """Return kind, element type and rank of an argument."""
-    arg = plain(arg)
-    if isinstance(arg, DType | Vector):
-        return ("type", arg, None)
-    if isinstance(arg, tuple) and len(arg) == 2 and isinstance(arg[0], DType):
-        return ("buffer", arg[0], int(arg[1]))
-    if is_number(arg):
-        if isinstance(arg, bool):
-            return ("number", bool_, None)
-        if isinstance(arg, float):
-            return ("number", float32, None)
-        return ("number", int32 if -(2**31) <= arg < 2**31 else int64, None)
-    dtype = getattr(arg, "dtype", None)
-    if dtype is None:
-        raise LaunchError("launch", "an argument is a buffer, a dtype or a number", got=repr(arg))
-    elem = dtype if isinstance(dtype, DType) else parse_dtype(dtype.name)
-    shape = getattr(arg, "shape", None)
-    return ("buffer", elem, None if shape is None else len(shape))
 
 
 def _dims(dims: CubeDim) -> tuple[int, int, int]:

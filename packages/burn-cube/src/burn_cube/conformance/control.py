@@ -238,6 +238,23 @@ def variance(x: Array[F], out: Array[F], cols: int32):
         out[row] = state.m2 / state.count
 
 
+@dataclass(frozen=True)
+class Layer:
+    """A struct of a launch: an array, a number, and a compile-time switch."""
+
+    weights: Array[F]
+    shift: F
+    square: bool = False
+
+
+@cube
+def struct_argument(layer: Layer, x: Array[F]):
+    i = ABSOLUTE_POS
+    if i < len(x):
+        value = x[i] * layer.weights[i % len(layer.weights)] + layer.shift
+        x[i] = value * value if layer.square else value
+
+
 @dataclass
 class Best:
     value: Any

@@ -11,6 +11,7 @@ import numpy as np
 
 from burn_cube.errors import LaunchError
 from burn_cube.ir import Kernel, walk
+from burn_cube.parameters import flat
 from burn_cube.runtime.arguments import acceptor
 from burn_cube.runtime.base import API_VERSION, Event, Program, Properties, Runtime
 from burn_cube.runtime.pool import MemoryReport, Pool, Storage
@@ -247,11 +248,12 @@ class Client:
     ) -> None:
         """Launch a `@cube` function; `function.launch(client, ...)` comes here."""
         options.setdefault("plane_dim", self.properties.plane_dim)
+        given = flat(args)
         if "index" not in options and self.properties.index.bits == 32:
-            small = all(a.length < 2**31 for a in args if isinstance(a, DeviceArray))
+            small = all(a.length < 2**31 for a in given if isinstance(a, DeviceArray))
             options["index"] = parse_dtype("int32" if small else "int64")
         kernel = function.ir(*args, **options)
-        self.run(self.load(kernel), cubes, args)
+        self.run(self.load(kernel), cubes, given)
 
     def run(self, program: Program, cubes: Grid, args: Sequence[Any]) -> None:
         """Launch a program after checking its arguments.

@@ -18,8 +18,8 @@ from typing import Any
 
 from burn_cube.emit.c_like import Source
 from burn_cube.errors import KernelFaultError
-from burn_cube.ir import Kernel, Op
-from burn_cube.runtime.arguments import describe
+from burn_cube.ir import Kernel, Op, walk
+from burn_cube.runtime.arguments import describe, may_fault
 from burn_cube.runtime.base import Program, Properties, Runtime
 from burn_cube.runtime.cache import digest_of, emitter_version, kernel_cache
 from burn_std import DeviceError
@@ -40,6 +40,7 @@ class QueuedRuntime(Runtime):
         self.name = name
         self.properties = properties
         self.lock = threading.RLock()
+        self._loading = threading.Lock()
         self._made: dict[bytes, Program] = {}
         self._record: Any = None
         self._launches: OrderedDict[int, tuple[Source, str]] = OrderedDict()
@@ -54,8 +55,13 @@ class QueuedRuntime(Runtime):
         facts = self.properties
         key = digest_of(self.name.partition(":")[0], str(kernel), *options, facts.name,
                         self.driver, emitter_version())  # fmt: skip
-        with self.lock:
-            found = self._made.get(key)
+        known = key
+        if may_fault(kernel):
+            # Equal kernels from two places report faults at their own lines.
+            known = digest_of(key, *[str(op.where) for op in walk(kernel.body)])
+        # Not the queue's lock: others launch while one thread compiles.
+        with self._loading:
+            found = self._made.get(known)
             if found is not None:
                 return found
             disk = kernel_cache()
@@ -65,7 +71,7 @@ class QueuedRuntime(Runtime):
             if program is None:
                 program, image = self._compile(source, options)
                 disk.put(key, image)
-            self._made[key] = program
+            self._made[known] = program
             return program
 
     @property
