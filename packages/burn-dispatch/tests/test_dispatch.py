@@ -10,7 +10,18 @@ from typing import Any
 import pytest
 
 from burn_backend import Backend, Kernel
-from burn_dispatch import Device, Resource, autocast, current_scope, no_grad, source_of
+from burn_dispatch import (
+    Device,
+    DeviceConfig,
+    DeviceFilter,
+    Resource,
+    autocast,
+    current_scope,
+    device,
+    no_grad,
+    resource as find,
+    source_of,
+)
 from burn_ir import CATALOG
 from burn_std import BackendLoadError, DeviceError, DTypeError, ShapeError, UnsupportedOpError
 from burn_std.dtypes import bfloat16, bool_, float16, float32, float64, int64
@@ -285,3 +296,39 @@ def test_enumerate_reports_broken_backends_beside_the_devices(
     assert isinstance(found.broken["deaf"], BackendLoadError)
     assert isinstance(found.broken["deaf"].__cause__, OSError)
     assert "ioctl failed" in caplog.text
+
+
+WRONG: list[tuple[Any, type[Exception]]] = [
+    (lambda d: d.seed(1.5), DTypeError),
+    (lambda d: d.seed(None), DTypeError),
+    (lambda d: d.set_random_state(3), DTypeError),
+    (lambda d: d.set_random_state(("a", 1)), DTypeError),
+    (lambda d: d.supports_dtype("float32"), DTypeError),
+    (lambda d: device(3), DeviceError),
+    (lambda d: device("lists:x"), DeviceError),
+    (lambda d: find("lists", "0"), DeviceError),
+    (lambda d: find("lists", 1.5), DeviceError),
+    (lambda d: find("lists", -1), DeviceError),
+    (lambda d: find("twice-twice-lists"), DeviceError),
+    (lambda d: find("property-lists"), DeviceError),
+    (lambda d: Device.enumerate("lists"), DTypeError),
+    (lambda d: DeviceFilter(3), DTypeError),
+    (lambda d: DeviceFilter("lists") | "cuda", TypeError),
+    (lambda d: DeviceConfig("float32"), DeviceError),
+    (lambda d: DeviceConfig(None, float32), DeviceError),
+]
+
+
+@pytest.mark.parametrize("case", range(len(WRONG)))
+def test_wrong_arguments_of_devices_are_typed_errors(
+    case: int, resource: Resource, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    module = sys.modules["burn_dispatch.device"]
+    monkeypatch.setattr(module, "BACKENDS", Breaking())
+    monkeypatch.setattr(module, "_RESOURCES", {})
+    decorators = Breaking()
+    decorators.plugins = {"property": object(), "twice": object()}
+    monkeypatch.setattr(module, "DECORATORS", decorators)
+    call, error = WRONG[case]
+    with pytest.raises(error):
+        call(Device(resource))

@@ -1,13 +1,12 @@
 """Devices, contexts, the generator of functions, discovery and transfers."""
 
 from burn_backend import plain_scalar as plain_scalar
+from burn_dispatch.choices import DeviceConfig as DeviceConfig, DeviceFilter as DeviceFilter
 from burn_dispatch.context import Context as Context
 from burn_dispatch.device import (
     BACKENDS as BACKENDS,
     DECORATORS as DECORATORS,
     Device as Device,
-    DeviceConfig as DeviceConfig,
-    DeviceFilter as DeviceFilter,
     Devices as Devices,
     device as device,
     device_report as device_report,

@@ -11,8 +11,9 @@ from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
 from burn_backend import API_VERSION
+from burn_dispatch.choices import DeviceConfig, DeviceFilter
 from burn_dispatch.resource import Resource
-from burn_std import BackendLoadError, BurnError, DeviceError, DType, PluginGroup
+from burn_std import BackendLoadError, BurnError, DeviceError, DType, DTypeError, PluginGroup
 
 if TYPE_CHECKING:
     from burn_dispatch.context import Context
@@ -79,10 +80,15 @@ def _device_count(name: str, gpus: bool = False) -> int:
 
 
 def _make_resource(name: str, index: int) -> Resource:
-    *wrappers, base = name.split("-") if not BACKENDS.installed(name) else [name]
+    wrappers, base = [], name
+    while not BACKENDS.installed(base) and "-" in base:
+        wrapper, _, base = base.partition("-")
+        wrappers.append(wrapper)
     plugin = BACKENDS.load(base)
-    if index < 0:
-        raise DeviceError(name, "a device index is not negative", got=index)
+    if index.__class__ is not int or index < 0:
+        raise DeviceError(name, "a device index is an integer and not negative", got=repr(index))
+    if len(set(wrappers)) < len(wrappers):
+        raise DeviceError(name, "every decorator stands once in a name", got=repr(name))
     try:
         backend = plugin.create(index)
     except BurnError:
@@ -94,7 +100,13 @@ def _make_resource(name: str, index: int) -> Resource:
         ) from cause  # fmt: skip
     chain = base
     for wrapper in reversed(wrappers):
-        backend = DECORATORS.load(wrapper).backend(backend)
+        wrap = getattr(DECORATORS.load(wrapper), "backend", None)
+        if wrap is None:
+            raise DeviceError(
+                name, f"{wrapper} is a property of a device and no part of its name",
+                got=repr(name), remedy=f"Write burn.device({base!r}).{wrapper}().",
+            )  # fmt: skip
+        backend = wrap(backend)
         chain = f"{wrapper}<{chain}>"
     return Resource(name, chain, backend, index)
 
@@ -178,6 +190,8 @@ class Device:
             >>> Device.enumerate(DeviceFilter("flex")).broken
             {}
         """
+        if filter is not None and not isinstance(filter, DeviceFilter):
+            raise DTypeError("enumerate", "filter is a DeviceFilter", got=repr(filter))
         found = Devices()
         for name in BACKENDS.names():
             if (filter is None and name != "null") or (filter is not None and filter.admits(name)):
@@ -255,6 +269,8 @@ class Device:
 
     def supports_dtype(self, dtype: DType) -> bool:
         """Return whether tensors of the dtype can be made and computed with."""
+        if not isinstance(dtype, DType):
+            raise DTypeError("supports_dtype", "takes a dtype", got=repr(dtype))
         return self._resource.backend.supports_dtype(dtype)
 
     def settings(self) -> dict[str, DType]:
@@ -339,67 +355,6 @@ def _named(name: str, autodiff: bool, checkpointing: bool) -> Device:
     return Device(device(name).resource, autodiff, checkpointing)
 
 
-class DeviceConfig:
-    """Default dtypes of a device.
-
-    Attributes:
-        default_float: dtype of Python floats, or None to leave it.
-        default_int: dtype of Python ints, or None to leave it.
-    """
-
-    __slots__ = ("default_float", "default_int")
-
-    def __init__(
-        self, default_float: DType | None = None, default_int: DType | None = None
-    ) -> None:
-        self.default_float = default_float
-        self.default_int = default_int
-        if default_float is not None and not default_float.is_float:
-            raise DeviceError("configure", "default_float is a float dtype", got=default_float)
-        if default_int is not None and not default_int.is_int:
-            raise DeviceError("configure", "default_int is an integer dtype", got=default_int)
-
-    @classmethod
-    def of(cls, config: Any) -> DeviceConfig:
-        """Return a config made of one dtype or a pair.
-
-        Raises:
-            DeviceError: neither, or not one float and one integer dtype.
-        """
-        if isinstance(config, DeviceConfig):
-            return config
-        given = config if isinstance(config, (tuple, list)) else (config,)
-        floats = [d for d in given if isinstance(d, DType) and d.is_float]
-        ints = [d for d in given if isinstance(d, DType) and d.is_int]
-        if not given or len(floats) > 1 or len(ints) > 1 or len(floats) + len(ints) < len(given):
-            raise DeviceError(
-                "configure", "takes a DeviceConfig, a dtype, or a pair (float, integer)",
-                got=repr(config),
-            )  # fmt: skip
-        return cls(floats[0] if floats else None, ints[0] if ints else None)
-
-
-class DeviceFilter:
-    """Which kinds of device to list; join with `|`.
-
-    Example:
-        >>> (DeviceFilter("flex") | DeviceFilter("cuda")).admits("cuda")
-        True
-    """
-
-    __slots__ = ("names",)
-
-    def __init__(self, *names: str) -> None:
-        self.names = frozenset(names)
-
-    def __or__(self, other: DeviceFilter) -> DeviceFilter:
-        return DeviceFilter(*self.names, *other.names)
-
-    def admits(self, name: str) -> bool:
-        """Return whether a backend's name is among those asked for."""
-        return name in self.names
-
-
 class Devices(list[Device]):
     """Several devices, with what one does to all of them.
 
@@ -435,6 +390,8 @@ def device(name: str | Device) -> Device:
     """
     if isinstance(name, Device):
         return name
+    if not isinstance(name, str):
+        raise DeviceError("device", "takes a device or its name", got=type(name).__name__)
     base, index = name, "0"
     # Without an index the colon of `distribution:backend` chooses between two of one name.
     if ":" in name and not BACKENDS.installed(name):

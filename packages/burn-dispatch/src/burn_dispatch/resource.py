@@ -6,7 +6,7 @@ import threading
 from typing import TYPE_CHECKING, Any
 
 from burn_backend import Backend
-from burn_std import DeviceError, DType
+from burn_std import DeviceError, DType, DTypeError
 from burn_std.dtypes import float32, int64
 
 if TYPE_CHECKING:
@@ -106,6 +106,7 @@ class Resource:
 
     def seed(self, value: int) -> None:
         """Restart every thread's stream from a seed."""
+        value = _integer("seed", value)
         with self._lock:
             self._seed = value & _MASK
             self._epoch += 1
@@ -140,5 +141,17 @@ class Resource:
 
     def set_random_state(self, state: tuple[int, int]) -> None:
         """Put this thread's stream where `random_state` was taken."""
+        given: Any = state
+        if not isinstance(given, (tuple, list)) or len(given) != 2:
+            raise DTypeError(
+                "set_random_state", "takes what random_state returned", got=type(given).__name__
+            )
+        seed, counter = (_integer("set_random_state", part) for part in given)
         s = self._stream()
-        s.seed, s.counter = int(state[0]) & _MASK, int(state[1])
+        s.seed, s.counter = seed & _MASK, counter
+
+
+def _integer(op: str, value: Any) -> int:
+    if isinstance(value, bool) or not hasattr(type(value), "__index__"):
+        raise DTypeError(op, "takes an integer", got=repr(value))
+    return int(value.__index__())
