@@ -10,6 +10,7 @@ from burn_cube_backend.kernels import (
     index as index,
     maps as maps,
     matmul as matmul,
+    optim as optim,
     pooling_extra as pooling_extra,
     quantize as quantize,
     random as random,

@@ -1,0 +1,183 @@
+"""Updates of SGD and Adam: one launch per parameter, one before them for what depends on the step.
+
+Parameter and states are read once and written once; 16-bit ones are updated in float32. Steps are
+counted on the device, so nothing waits for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from burn_cube import Kernel
+from burn_cube_backend.code import Code, Val
+from burn_cube_backend.engine import Engine
+from burn_cube_backend.kernels.maps import wide
+from burn_cube_backend.payload import CubeTensor
+from burn_cube_backend.table import kernel
+from burn_std import DType, dtypes as d
+
+Tensors = Sequence[CubeTensor]
+
+
+class Step(NamedTuple):
+    """What an update's kernel depends on.
+
+    Attributes:
+        rule: `sgd` or `adam`.
+        dtypes: of parameter, gradient and states.
+        skip: a number says whether everything stays as it was.
+        maximize: the gradient is turned round.
+        flag: `nesterov` of SGD, `decoupled` of Adam.
+        decays: there is a weight decay.
+        places: dtype of places.
+    """
+
+    rule: str
+    dtypes: tuple[DType, ...]
+    skip: bool
+    maximize: bool
+    flag: bool
+    decays: bool
+    places: DType
+
+
+# Numbers of a kernel by rule, in order.
+_NUMBERS = {
+    "sgd": ("lr", "momentum", "dampening", "decay"),
+    "adam": ("lr", "beta1", "beta2", "eps", "decay"),
+}
+
+
+def count_kernel(rule: str, dtype: DType, skip: bool) -> Kernel:
+    """Write the new step and what the update takes from the old one, in float64.
+
+    SGD: whether it is the first; Adam: lr / (1 - beta1^t) and sqrt(1 - beta2^t).
+    """
+    code = Code(f"{rule}_count", d.int64, 1)
+    new, facts = code.buffer("new", dtype), code.buffer("facts", d.float64)
+    step = code.buffer("step", dtype)
+    stays = code.buffer("skip", d.bool_) if skip else None
+    offset, skip0 = code.place("offset"), code.place("skip_offset")
+    numbers = {n: code.scalar(n, d.float64) for n in _NUMBERS[rule]}
+    with code.each(code.at(1)) as i:
+        old = step[offset]
+        after = old.cast(d.float64) + 1
+        made = after.cast(dtype)
+        new[i] = made if stays is None else stays[skip0].pick(old, made)
+        if rule == "sgd":
+            facts[i] = old.cast(d.float64).eq(0).pick(code.const(1, d.float64), 0.0)
+        else:
+            first, second = (1 - numbers[b].call("pow", after) for b in ("beta1", "beta2"))
+            facts[i] = numbers["lr"] / first
+            facts[i + 1] = second.call("sqrt")
+    return code.finish()
+
+
+def update_kernel(s: Step) -> Kernel:
+    """Write a parameter and its states after a step."""
+    code = Code(f"{s.rule}_step", s.places)
+    kind = wide(s.dtypes[0])
+    kept = (s.dtypes[0], *s.dtypes[2:])
+    news = [code.buffer(f"new{k}", t) for k, t in enumerate(kept)]
+    olds = [code.buffer(f"old{k}", t) for k, t in enumerate(s.dtypes)]
+    facts = code.buffer("facts", d.float64)
+    stays = code.buffer("skip", d.bool_) if s.skip else None
+    skip0, count = code.place("skip_offset"), code.place("count")
+    offsets = code.places("offset", len(olds))
+    numbers = {n: code.scalar(n, kind) for n in _NUMBERS[s.rule]}
+    with code.each(count) as i:
+        p, g, *states = (b[o + i].cast(kind) for b, o in zip(olds, offsets, strict=True))
+        fact = [facts[code.at(k)] for k in range(1 if s.rule == "sgd" else 2)]
+        g = -g if s.maximize else g
+        if s.decays and not (s.rule == "adam" and s.flag):
+            g = g + p * numbers["decay"]
+        made = (_sgd if s.rule == "sgd" else _adam)(s, p, g, states, fact, numbers, kind)
+        for k, (new, t, value) in enumerate(zip(news, kept, made, strict=True)):
+            narrow = value.cast(t)
+            if stays is not None:
+                at = 0 if k == 0 else k + 1  # the gradient is no state
+                narrow = stays[skip0].pick(olds[at][offsets[at] + i], narrow)
+            new[i] = narrow
+    return code.finish()
+
+
+def _sgd(
+    s: Step, p: Val, g: Val, states: Sequence[Val], fact: Sequence[Val], n: dict[str, Val],
+    kind: DType,
+) -> list[Val]:  # fmt: skip
+    if not states:
+        return [p - g * n["lr"]]
+    grown = states[0] * n["momentum"] + g * (1.0 - n["dampening"])
+    held = fact[0].ne(0.0).pick(g, grown)
+    moved = g + held * n["momentum"] if s.flag else held
+    return [p - moved * n["lr"], held]
+
+
+def _adam(
+    s: Step, p: Val, g: Val, states: Sequence[Val], fact: Sequence[Val], n: dict[str, Val],
+    kind: DType,
+) -> list[Val]:  # fmt: skip
+    size, root = (f.cast(kind) for f in fact)
+    if s.flag and s.decays:
+        p = p * (1.0 - n["lr"] * n["decay"])
+    m = states[0] + (g - states[0]) * (1.0 - n["beta1"])
+    v = states[1] * n["beta2"] + g * g * (1.0 - n["beta2"])
+    top = [states[2].call("max", v)] if len(states) > 2 else []
+    below = (top[0] if top else v).call("sqrt") / root + n["eps"]
+    return [p - size * (m / below), m, v, *top]
+
+
+def _updated(
+    engine: Engine, rule: str, lists: Sequence[Tensors], step: CubeTensor,
+    skip: CubeTensor | None, flag: bool, maximize: bool, numbers: Sequence[float],
+) -> list[CubeTensor]:  # fmt: skip
+    numbers = [float(n) for n in numbers]
+    new_step, facts = engine.empty((), step.dtype), engine.empty((2,), d.float64)
+    extra = [] if skip is None else [skip.buf]
+    skip0 = 0 if skip is None else skip.offset
+    args: list[Any] = [new_step.buf, facts.buf, step.buf, *extra, step.offset, skip0, *numbers]
+    engine.run(count_kernel, (rule, step.dtype, skip is not None), 1, args)
+    used = [group for group in lists if group]
+    out: list[list[CubeTensor]] = [[] for _ in range(len(used) - 1)]
+    for tensors in zip(*used, strict=True):
+        olds = [engine.row_major(t) for t in tensors]
+        news = [engine.empty(t.shape, t.dtype) for k, t in enumerate(olds) if k != 1]
+        for column, new in zip(out, news, strict=True):
+            column.append(new)
+        count = olds[0].size
+        index = engine.index_dtype(*olds, count=count)
+        dtypes = tuple(t.dtype for t in olds)
+        spec = Step(
+            rule, dtypes, skip is not None, maximize, flag, numbers[-1] != 0, index
+        )  # fmt: skip
+        args = [
+            *[t.buf for t in news], *[t.buf for t in olds], facts.buf, *extra, skip0, count,
+            *[t.offset for t in olds], *numbers,
+        ]  # fmt: skip
+        engine.run(update_kernel, (spec,), count, args)
+    return [*(t for column in out for t in column), new_step]
+
+
+@kernel("sgd_step")
+def sgd_step(
+    engine: Engine, params: Tensors, grads: Tensors, momenta: Tensors, step: CubeTensor,
+    skip: CubeTensor | None, nesterov: bool, maximize: bool, lr: float, momentum: float,
+    dampening: float, weight_decay: float,
+) -> list[CubeTensor]:  # fmt: skip
+    """(params, momenta, step + 1); the first momentum is the gradient itself, undampened."""
+    numbers = (lr, momentum, dampening, weight_decay)
+    lists = (params, grads, momenta)
+    return _updated(engine, "sgd", lists, step, skip, nesterov, maximize, numbers)
+
+
+@kernel("adam_step")
+def adam_step(
+    engine: Engine, params: Tensors, grads: Tensors, exp_avgs: Tensors, exp_avg_sqs: Tensors,
+    max_sqs: Tensors, step: CubeTensor, skip: CubeTensor | None, decoupled: bool, maximize: bool,
+    lr: float, beta1: float, beta2: float, eps: float, weight_decay: float,
+) -> list[CubeTensor]:  # fmt: skip
+    """(params, averages, squares, maxima, step + 1); decoupled decay is AdamW's."""
+    numbers = (lr, beta1, beta2, eps, weight_decay)
+    lists = (params, grads, exp_avgs, exp_avg_sqs, max_sqs)
+    return _updated(engine, "adam", lists, step, skip, decoupled, maximize, numbers)
