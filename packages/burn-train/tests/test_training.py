@@ -5,8 +5,21 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from burn_std import TrainError
-from burn_train import Checkpoints, Mark, SupervisedTraining
+import burn_tensor as bt
+from burn_dataset import DataLoader, IterableDataset
+from burn_nn import Linear
+from burn_optim import SGD, GradScaler, lr_scheduler
+from burn_std import ArgumentError, TrainError
+from burn_train import (
+    Checkpoints,
+    Learner,
+    LearningRate,
+    Mark,
+    Step,
+    SupervisedTraining,
+)
+
+F16 = bt.tensor(np.zeros(1, np.float16)).dtype
 
 
 def _same(one, two):
@@ -70,3 +83,87 @@ def test_gradient_free_values_are_arrays(learner, loaders, parameters):
     SupervisedTraining(*loaders(), epochs=1, view="plain").run(made)
     assert not _same(before, parameters(made))
     assert all(np.isfinite(p).all() for p in parameters(made))
+
+
+def test_streams_have_no_length_and_resume_too(learner, parameters, device, tmp_path):
+    rng = np.random.default_rng(0)
+    rows = [(rng.standard_normal(3).astype(np.float32), np.ones(1, np.float32)) for _ in range(10)]
+
+    def run(directory, resume=False, stop=None):
+        made = learner(seed=int(resume))
+        made.accumulate = 3
+        loader = DataLoader(IterableDataset(rows), 2, device=device)
+        training = SupervisedTraining(loader, epochs=3, directory=directory, view="plain")
+        real = made.train_step
+
+        def step(batch, *args, **kwargs):
+            out = real(batch, *args, **kwargs)
+            if stop is not None and made.steps == stop:
+                training.interrupter.stop()
+            return out
+
+        made.train_step = step
+        return made, training.run(made, resume)
+
+    whole, want = run(tmp_path / "a")
+    # Five batches are a step of three and one of two.
+    assert whole.steps == 6
+    _, half = run(tmp_path / "b", stop=3)
+    assert half.interrupted
+    again, found = run(tmp_path / "b", resume=True)
+    assert found.column("train loss") == want.column("train loss")
+    assert _same(parameters(whole), parameters(again))
+
+
+def test_schedules_by_epoch_see_the_metric(learner, loaders):
+    made = learner()
+    made.schedule = lr_scheduler.ReduceLROnPlateau(0.5, patience=0, mode="max", factor=0.5)
+    made.schedule_on = "epoch"
+    result = SupervisedTraining(*loaders(), epochs=3, view="plain", metrics=[LearningRate]).run(
+        made
+    )
+    losses = result.column("valid loss")
+    want, best = [0.5], losses[0]
+    for loss in losses[1:]:
+        want.append(want[-1] if loss > best * 1.0001 else want[-1] / 2)
+        best = max(best, loss)
+    assert made.schedule.lr == want[-1]
+
+
+def test_mixed_precision_trains(learner, loaders, device):
+    made = learner()
+    made.autocast = F16
+    made.scaler = GradScaler(1024.0, device=device)
+    made.skip_nonfinite = True
+    result = SupervisedTraining(*loaders(), epochs=4, view="plain").run(made)
+    assert result.column("valid loss")[-1] < result.column("valid loss")[0]
+    assert {p.dtype.name for p in made.model.parameters()} == {"float32"}
+
+
+def test_a_learner_of_other_batches(device, loaders):
+    class Autoencoder(Learner):
+        def forward(self, model, batch):
+            x, _ = batch
+            y = model(x)
+            return Step(y, x, ((y - x) ** 2).mean())
+
+    made = Autoencoder(Linear(3, 3, device=device), SGD(lr=0.1))
+    result = SupervisedTraining(*loaders(), epochs=3, view="plain").run(made)
+    assert result.last["valid loss"] < result.history[0]["valid loss"]
+    with pytest.raises(ArgumentError, match="override forward"):
+        Learner(made.model, made.optimizer).train_step((1, 2))
+    for bad in ({"accumulate": 0}, {"schedule_on": "day"}, {"validate_average": True}):
+        with pytest.raises(ArgumentError):
+            Learner(made.model, made.optimizer, **bad)
+
+
+def test_workers_serve_a_training(learner, loaders, parameters, device):
+    one = learner()
+    train, valid = loaders()
+    SupervisedTraining(train, valid, epochs=2, view="plain").run(one)
+    two = learner()
+    train.num_workers = 2
+    train.epoch = 0
+    SupervisedTraining(train, valid, epochs=2, view="plain").run(two)
+    train.close()
+    assert _same(parameters(one), parameters(two))

@@ -16,8 +16,8 @@ from burn_optim import (
     Optimizer,
     clip_grad_norm,
     clip_grad_value,
+    lr_scheduler,
 )
-from burn_optim.lr_scheduler import GroupLR, LRScheduler
 from burn_std import ArgumentError, DType
 from burn_tensor import Tensor
 from burn_train.metrics.metric import Metric, batch_size
@@ -78,7 +78,7 @@ class Learner:
         optimizer: Optimizer,
         loss: Callable[[Any, Any], Tensor] | None = None,
         *,
-        schedule: LRScheduler | GroupLR | None = None,
+        schedule: lr_scheduler.LRScheduler | lr_scheduler.GroupLR | None = None,
         schedule_on: Literal["step", "epoch"] = "step",
         monitor: str = "valid loss",
         clip_norm: float | None = None,
