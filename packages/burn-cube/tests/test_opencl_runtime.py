@@ -173,6 +173,30 @@ def test_code_comes_from_the_disk(device, monkeypatch, tmp_path):
     np.testing.assert_array_equal(out.numpy(), np.full(48, 5, np.float32))
 
 
+def test_equal_kernels_report_faults_at_their_own_lines(device):
+    def made():
+        @bc.cube
+        def fill(x: bc.Array[float32]):
+            x[bc.ABSOLUTE_POS + 7] = 1.0
+
+        return fill
+
+    def other():
+        @bc.cube
+        def fill(x: bc.Array[float32]):
+            x[bc.ABSOLUTE_POS + 7] = 1.0
+
+        return fill
+
+    lines = []
+    for kernel in (made(), other(), made()):
+        kernel.launch(device, 1, device.zeros(3, float32), cube_dim=1, bounds="validated")
+        with pytest.raises(bc.KernelFaultError) as caught:
+            device.sync()
+        lines.append(caught.value.where.line)
+    assert lines[0] == lines[2] != lines[1]
+
+
 def test_a_second_client_finds_the_code_in_memory(device):
     kernel = scaled.ir(float32, float32, 1.0, cube_dim=48)
     assert device.load(kernel) is Client(device.runtime).load(kernel)
