@@ -117,6 +117,7 @@ class CubeFunction:
 
         Example:
             >>> from burn_cube import ABSOLUTE_POS, Array
+            >>> from burn_std.dtypes import float32
             >>> @cube
             ... def negate(x: Array):
             ...     x[ABSOLUTE_POS] = -x[ABSOLUTE_POS]

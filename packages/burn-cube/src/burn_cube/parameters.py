@@ -51,7 +51,8 @@ def _is_struct(value: object) -> bool:
 
 
 def _fields_of(value: object) -> tuple[tuple[str, Any], ...]:
-    return _fields(type(value))
+    kind: Any = type(value)
+    return _fields(kind)
 
 
 @cache
