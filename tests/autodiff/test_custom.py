@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -9,12 +11,14 @@ import pytest
 
 import burn
 from burn_autodiff import rule
+from burn_autodiff.rules import RULES
 from burn_backend import Kernel
 from burn_fusion.backend import open_segment
 from burn_ir import CATALOG, Entry, register
 from burn_ir.rules.basic import broadcast
 
 NAME = "burntests::scaled_square"
+_INDICES = itertools.count(3000)
 
 
 def scaled_square(x: burn.Tensor, scale: float) -> burn.Tensor:
@@ -24,19 +28,21 @@ def scaled_square(x: burn.Tensor, scale: float) -> burn.Tensor:
 
 
 @pytest.fixture
-def operation(device: burn.Device) -> Entry:
+def operation(device: burn.Device) -> Iterator[Entry]:
     # The device has been used before: what is registered now must still be found.
     burn.ones(1, device=device).item()
     if NAME not in CATALOG:
         register(Entry(NAME, "x", "scale@", broadcast(NAME, "float"), "map", "scale x x"))
 
-        @rule(NAME, saves="x")
-        def backward(c: Any, g: burn.Tensor, x: burn.Tensor) -> burn.Tensor:
-            return c.ops.mul(g, c.ops.mul(x, 2 * c.attrs[0]))  # type: ignore[no-any-return]
+    @rule(NAME, saves="x")
+    def backward(c: Any, g: burn.Tensor, x: burn.Tensor) -> burn.Tensor:
+        return c.ops.mul(g, c.ops.mul(x, 2 * c.attrs[0]))  # type: ignore[no-any-return]
 
     backend: Any = device.resource.backend
     backend.table[NAME] = Kernel(lambda dtype: lambda x, scale: (x * x * scale).astype(x.dtype))
-    return CATALOG[NAME]
+    yield CATALOG[NAME]
+    # Others compare the tables with the catalogue of this project.
+    del backend.table[NAME], RULES[NAME]
 
 
 def test_it_runs_and_has_gradients_of_any_order(device: burn.Device, operation: Entry) -> None:
@@ -62,3 +68,12 @@ def test_it_is_recorded_under_its_own_name(device: burn.Device, operation: Entry
 def test_it_refuses_like_any_other(device: burn.Device, operation: Entry) -> None:
     with pytest.raises(burn.DTypeError, match=f"{NAME}: scale must be a number"):
         scaled_square(burn.ones(2, device=device), "wide")  # type: ignore[arg-type]
+
+
+def test_devices_made_later_do_not_need_it(device: burn.Device, operation: Entry) -> None:
+    backend: Any = device.resource.backend
+    kernel = backend.table.pop(NAME)
+    later = burn.device(f"{device.name.partition(':')[0]}:{next(_INDICES)}")
+    backend.table[NAME] = kernel
+    x = burn.ones(2, device=later)
+    assert (x + 1).tolist() == [2.0, 2.0]

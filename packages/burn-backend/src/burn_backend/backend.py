@@ -98,7 +98,11 @@ class Backend:
         self._infer: dict[str, Memo] = {}
 
     def _check(self) -> None:
-        missing = [e.name for e in CATALOG if e.grade == "core" and e.name not in self.table]
+        missing = [
+            e.name
+            for e in CATALOG
+            if e.grade == "core" and "::" not in e.name and e.name not in self.table
+        ]
         unknown = [n for n in self.table if n not in CATALOG and "::" not in n]
         if missing or unknown:
             near = {n: get_close_matches(n, [e.name for e in CATALOG], 1) for n in unknown}

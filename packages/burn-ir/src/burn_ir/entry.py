@@ -241,7 +241,9 @@ class Entry:
         self.edges = tuple(edges.split())
         self.differentiable = differentiable
         self.closed = closed
-        self.grade: Grade = grade or ("core" if decompose is None else "derived")
+        # What a third party adds no backend must have.
+        primitive: Grade = "optional" if "::" in name else "core"
+        self.grade: Grade = grade or (primitive if decompose is None else "derived")
         self._decompose = decompose
         self.expr = expr
         self.since = since
