@@ -30,7 +30,7 @@ class CuBlas:
     """A handle on one device and its stream."""
 
     def __init__(self, runtime: Any) -> None:
-        from cupy_backends.cuda.libs import (  # type: ignore[import-not-found,import-untyped,unused-ignore]
+        from cupy.cuda import (  # type: ignore[import-not-found,import-untyped,unused-ignore]
             cublas,
         )
 

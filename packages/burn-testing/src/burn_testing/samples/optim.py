@@ -29,7 +29,7 @@ def _steps(
 
 def _refused(name: str, lists: int, attrs: tuple[Any, ...], extra: tuple[Any, ...] = ()) -> None:
     """Add the calls that every update refuses."""
-    more = [[]] * (lists - 2)
+    more: list[list[Any]] = [[]] * (lists - 2)
     error(name, "not_a_list", DTypeError, t(2), [t(2)], *more, STEP, *extra, None, attrs=attrs)
     error(
         name, "shapes", ShapeError, [t(2)], [t(3)], *more, STEP, *extra, None, attrs=attrs,
