@@ -177,6 +177,9 @@ TWINS = {
 BLOCKS = {
     r'u32 n; asm\("mov\.u32 %0, %%laneid;" : "=r"\(n\)\); return n;': "return linear() % 32;",
     r"  u32 place;\n  asm.*?return o;": "  return host_ldmatrix<Operand>(row, !ALONG_K);",
+    r"(void copy_ahead\(T\* to, const T\* from\)) \{.*?\n}":
+        r"\1 { std::memcpy(to, from, BYTES); }",
+    r'asm volatile\("cp\.async\.wait_all;" : : : "memory"\);': "",
     r"FN Sums tile_mma_f16\(.*?\n}":
         "FN Sums tile_mma_f16(Operand a, Operand b, Sums c) { return host_mma<0>(a, b, c); }",
     r"FN Sums tile_mma_bf16\(.*?\n}":

@@ -51,7 +51,9 @@ def emit(kernel: Kernel, dialect: Dialect) -> Source:
     Raises:
         LaunchError: the dialect's device lacks what the kernel needs.
     """
-    legal = copies_at_once(clone(kernel))
+    legal = clone(kernel)
+    if not dialect.takes_copies(kernel):
+        legal = copies_at_once(legal)
     if not dialect.takes_tiles(kernel):
         legal = tiles_in_memory(legal)
     legal = widen_halves(legal)
@@ -284,6 +286,11 @@ class Writer(MemoryWriter):
 
     def _tile(self, op: Op) -> None:
         self.dialect.tile(op, self)
+
+    def _do_async_copy(self, op: Op) -> None:
+        self.dialect.copy(op, self)
+
+    _do_async_wait = _do_async_copy
 
     _do_tile_fill = _do_tile_load = _do_tile_mma = _do_tile_store = _tile
 

@@ -185,6 +185,11 @@ class MemoryWriter:
             return f"{base}[{at}]", True
         return f"{base} + {at}", False
 
+    def address(self, op: Op, width: int) -> str:
+        """Return a pointer to the first element of an access."""
+        place, _ = self._place(op, width)
+        return f"&{place}" if place.endswith("]") else place
+
     def fault(self, op: Op, index: str, length: str) -> str:
         """Return the statement that notes a fault at an operation."""
         self.sites.append(op)

@@ -15,6 +15,7 @@ from burn_cube.emit.c_math import HELPERS, SPELLED, helper
 from burn_cube.emit.c_memory import MemoryWriter
 from burn_cube.emit.c_plane import plane_call
 from burn_cube.emit.c_values import BFLOAT
+from burn_cube.emit.cuda_copies import has_copies, write_copy, write_wait
 from burn_cube.emit.cuda_tiles import has_tensor_cores, variables, write_tile
 from burn_cube.emit.dialect import Dialect
 from burn_cube.errors import LaunchError
@@ -182,6 +183,17 @@ class Cuda(Dialect):
     def takes_tiles(self, kernel: Kernel) -> bool:
         """Return whether the tiles go to tensor cores."""
         return has_tensor_cores(kernel, self.arch.capability)
+
+    def takes_copies(self, kernel: Kernel) -> bool:
+        """Return whether copies are made by `cp.async`."""
+        return has_copies(kernel, self.arch.capability)
+
+    def copy(self, op: Op, writer: MemoryWriter) -> None:
+        """Write an asynchronous copy, or the wait for all of them."""
+        if op.name == "async_wait":
+            write_wait(writer)
+        else:
+            write_copy(op, writer)
 
     def tile_variables(self, type_: Tile) -> tuple[str, int]:
         """Return the C type and the number of variables that hold a tile."""

@@ -136,6 +136,14 @@ class Dialect(ABC):
         """Write an operation on matrix tiles."""
         raise NotImplementedError(op.name)
 
+    def takes_copies(self, kernel: Kernel) -> bool:
+        """Return whether the device makes the kernel's asynchronous copies behind."""
+        return False
+
+    def copy(self, op: Op, writer: MemoryWriter) -> None:
+        """Write an asynchronous copy, or the wait for all of them."""
+        raise NotImplementedError(op.name)
+
     def takes_math(self) -> bool:
         """Return whether the device's math functions are fast and exact enough."""
         return True

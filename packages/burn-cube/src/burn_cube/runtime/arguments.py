@@ -66,6 +66,8 @@ def layout(kernel: Kernel) -> list[Entry]:
             used[op.args[0]].add((op.name, op.attrs.get("dim", 0)))
         elif op.name in ACCESSES and kernel.bounds != "unchecked" and op.args[0] in used:
             used[op.args[0]].add(("length", 0))
+        elif op.name == "async_copy" and kernel.bounds != "unchecked":
+            used[op.args[2]].add(("length", 0))
     entries = []
     for number, param in enumerate(kernel.params):
         if isinstance(param.type, Memory):
