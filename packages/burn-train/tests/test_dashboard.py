@@ -161,6 +161,31 @@ def test_after_the_end_it_is_browsed_or_closes(board):
     _pilot(alone, closes)
 
 
+def test_what_is_printed_stands_in_the_log(board):
+    app = DashboardApp(board, lambda answer: None)
+
+    async def act(pilot):
+        print("from the user's code")
+        await pilot.pause(0.1)
+        assert board.messages[-1] == "from the user's code"
+
+    _pilot(app, act)
+
+
+def test_a_training_that_fails_closes_the_screen(learner, loaders):
+    class Headless(DashboardApp):
+        def run(self):
+            super().run(headless=True, size=(100, 30))
+
+    view = DashboardView(stay=600)
+    view._class = Headless
+    made = learner()
+    made.loss = lambda output, target: 1 / 0
+    with pytest.raises(ZeroDivisionError):
+        SupervisedTraining(*loaders(), view=view).run(made)
+    assert not view._thread.is_alive()
+
+
 def test_it_survives_any_size(board):
     app = DashboardApp(board, lambda answer: None)
 

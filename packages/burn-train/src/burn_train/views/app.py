@@ -130,9 +130,15 @@ class DashboardApp(App[None]):
         """Name the panes and begin to look at the board."""
         for name in ("metrics", "status", "log", "progress", "keys"):
             self.query_one(f"#{name}").border_title = name
+        # What the user's code prints would be lost behind the screen.
+        self.begin_capture_print(self)
         self.set_interval(_REFRESH, self.show)
         self.set_interval(_REFRESH, self.follow_terminal)
         self.show()
+
+    def on_print(self, event: events.Print) -> None:
+        """Show what was printed in the log."""
+        self.board.messages.extend(line for line in event.text.splitlines() if line.strip())
 
     def follow_terminal(self) -> None:
         """Take the terminal's size: off the main thread no signal tells of a change."""

@@ -99,7 +99,7 @@ class DashboardView(Observer):
         self.board.over = "failed" if failed else summary.facts.get("ended", "done")  # type: ignore[union-attr]
         if self._thread is not None and self._thread.is_alive():
             if failed:
-                self.app.call_from_thread(self.app.exit)
+                self.app.stay = 0.0  # nobody browses a failure: its traceback waits below
             self._thread.join()
         PlainView().end(summary)
 
