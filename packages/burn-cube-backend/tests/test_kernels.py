@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import ml_dtypes
@@ -114,3 +115,37 @@ def test_nothing_is_launched_for_nothing(cube: CubeBackend) -> None:
     assert run(cube, "exp", x).shape == (0, 3)
     assert run(cube, "sum", x, attrs=((0,), False, None)).tolist() == [0, 0, 0]
     assert run(cube, "matmul", np.zeros((2, 0)), np.zeros((0, 2))).tolist() == [[0, 0], [0, 0]]
+
+
+@pytest.fixture(scope="module")
+def gpu() -> CubeBackend:
+    """The interpreter under the name of a GPU: kernels take the forms they have there."""
+    made = interp.create(0)
+    runtime = made.engine.client.runtime
+    runtime.properties = replace(runtime.properties, kind="gpu")
+    return made
+
+
+@pytest.mark.parametrize("length", [511, 512, 513, 1100])
+def test_sort_in_the_form_of_a_gpu(gpu: CubeBackend, length: int) -> None:
+    x = RNG.integers(0, 99, (2, length))
+    values, order = run(gpu, "sort", x, attrs=(1, True))
+    assert (order == np.argsort(-x, 1, kind="stable")).all()
+    assert (values == -np.sort(-x, 1)).all()
+
+
+def test_long_lines_are_written_run_by_run(gpu: CubeBackend) -> None:
+    index = RNG.integers(0, 7, 1500)
+    src = RNG.integers(-9, 9, 1500)
+    x = np.zeros(8, np.int64)
+    added, assigned = x.copy(), x.copy()
+    np.add.at(added, index, src)
+    for i, s in zip(index, src, strict=True):
+        assigned[i] = s
+    assert (run(gpu, "scatter", x, index, src, attrs=(0, "add")) == added).all()
+    assert (run(gpu, "scatter", x, index, src, attrs=(0, "assign")) == assigned).all()
+    rows = RNG.integers(-9, 9, (1500, 3))
+    table = np.zeros((8, 3), np.int64)
+    np.add.at(table, index, rows)
+    found = run(gpu, "index_put", np.zeros((8, 3), np.int64), rows, [index], attrs=((0,), True))
+    assert (found == table).all()

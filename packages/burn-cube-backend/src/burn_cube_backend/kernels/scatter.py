@@ -9,78 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from burn_cube import Kernel
-from burn_cube_backend.code import Buf, Code, Val
 from burn_cube_backend.engine import Engine
 from burn_cube_backend.geometry import Ints, broadcast_strides, collapse, size_of
 from burn_cube_backend.kernels.create import filled
-from burn_cube_backend.kernels.index import Watch, Window, taken
+from burn_cube_backend.kernels.index import Window, taken
 from burn_cube_backend.kernels.maps import HALVES, combine, converted, copied, wide, write
+from burn_cube_backend.kernels.writers import Target, Walk, put
 from burn_cube_backend.payload import CubeTensor
 from burn_cube_backend.table import kernel
 from burn_std import DType, dtypes as d
-
-
-def put_kernel(
-    mode: str, dtype: DType, source: DType, kinds: tuple[DType, ...], negative: bool, lines: int,
-    rank: int, index: DType,
-) -> Kernel:  # fmt: skip
-    """Write the combination of a source with x at indices.
-
-    Each unit owns one line: what no other unit writes. It walks the positions of the source that
-    fall into its line in order. Parameters after the buffers: count of lines, length of a line;
-    per index its site, size, stride of out, offset; offset of the source; extents of lines, strides
-    of out, source and each index along them; the same for the positions.
-    """
-    code = Code(f"put_{mode}", index)
-    out, src = code.buffer("out", dtype), code.buffer("source", source)
-    buffers = [code.buffer(f"index{k}", kind) for k, kind in enumerate(kinds)]
-    watch = Watch(code)
-    n = len(kinds)
-    count, length = code.place("count"), code.place("length")
-    sites = [code.scalar(f"site{k}", d.int32) for k in range(n)]
-    sizes, hops = code.places("size", n), code.places("hop", n)
-    starts = code.places("start", n)
-    offset = code.place("offset")
-    outer = code.places("line", lines)
-    out_outer, src_outer = code.places("out_line", lines), code.places("src_line", lines)
-    index_outer = [code.places(f"index_line{k}_", lines) for k in range(n)]
-    inner = code.places("position", rank)
-    out_inner, src_inner = code.places("out_step", rank), code.places("src_step", rank)
-    index_inner = [code.places(f"index_step{k}_", rank) for k in range(n)]
-    with code.each(count) as i:
-        line = code.coords(i, outer)
-        base = code.walk(code.at(0), line, out_outer)
-        from_ = code.walk(offset, line, src_outer)
-        heads = [code.walk(starts[k], line, index_outer[k]) for k in range(n)]
-        with code.loop(0, length) as p:
-            coords = code.coords(p, inner)
-            at = code.walk(base, coords, out_inner)
-            good: Val | None = None
-            for k, buffer in enumerate(buffers):
-                raw = buffer[code.walk(heads[k], coords, index_inner[k])]
-                place, fine = watch.inside(raw, sizes[k], sites[k], negative)
-                at = at + place * hops[k]
-                good = fine if good is None else good & fine
-            value = src[code.walk(from_, coords, src_inner)].cast(dtype)
-            if good is None:
-                _combine(out, at, value, mode)
-            else:
-                with code.when(good):
-                    _combine(out, at, value, mode)
-    return code.finish()
-
-
-def _combine(out: Buf, at: Val, value: Val, mode: str) -> None:
-    if mode == "assign":
-        out[at] = value
-        return
-    old = out[at]
-    if value.dtype.is_bool:
-        name = "or" if mode in ("add", "amax") else "and"
-    else:
-        name = {"add": "add", "multiply": "mul", "amin": "min", "amax": "max"}[mode]
-    out[at] = old.call(name, value)
 
 
 def combining(engine: Engine, x: CubeTensor, mode: str) -> tuple[CubeTensor, DType]:
@@ -94,28 +31,25 @@ def scatter(
     engine: Engine, x: CubeTensor, index: CubeTensor, src: CubeTensor, dim: int, mode: str
 ) -> CubeTensor:
     """x with src combined at index along dim."""
-    out, dtype = combining(engine, x, mode)
+    out, _ = combining(engine, x, mode)
     if not index.size or not x.size:
         if index.size:
             _watch_all(engine, "scatter", index, dim, x.shape[dim])
         return converted(engine, out, x.dtype)
-    shape = index.shape or (1,)
-    steps = index.strides or (0,)
-    targets = out.strides or (0,)
-    sources = (src.strides or (0,))[: len(shape)]
+    shape, steps = index.shape or (1,), index.strides or (0,)
+    places, sources = out.strides or (0,), src.strides or (0,)
     size = x.shape[dim] if x.shape else 1
     rest = [k for k in range(len(shape)) if k != dim]
-    lines = [shape[k] for k in rest] or [1]
-    zero = [0] if not rest else []
-    places = engine.index_dtype(x, out, src, index, count=max(out.size, index.size))
-    args = [
-        out.buf, src.buf, index.buf, engine.record(), size_of(lines), shape[dim],
-        engine.site("scatter", dim, size), size, targets[dim], index.offset, src.offset, *lines,
-        *[targets[k] for k in rest], *zero, *[sources[k] for k in rest], *zero,
-        *[steps[k] for k in rest], *zero, shape[dim], 0, sources[dim], steps[dim],
-    ]  # fmt: skip
-    spec = (mode, dtype, src.dtype, (index.dtype,), False, len(lines), 1, places)
-    engine.run(put_kernel, spec, size_of(lines), args)
+
+    def along(strides: Ints) -> Ints:
+        return tuple(strides[k] for k in rest) or (0,)
+
+    lines = Walk(
+        tuple(shape[k] for k in rest) or (1,), along(places), along(sources), [along(steps)]
+    )
+    inner = Walk((shape[dim],), (0,), (sources[dim],), [(steps[dim],)])
+    target = Target(index, engine.site("scatter", dim, size), size, places[dim])
+    put(engine, out, src, [target], lines, inner, mode, False)
     return converted(engine, out, x.dtype)
 
 
@@ -136,23 +70,19 @@ def put_at(
     strides = broadcast_strides(value.shape, value.strides, w.shape)
     end = w.at + len(w.window)
     src_outer = [*strides[: w.at], *strides[end:]]
-    lines, (targets, outer) = collapse(
+    lines, (own, outer) = collapse(
         [out.shape[k] for k in w.rest], [[out.strides[k] for k in w.rest], src_outer]
     )
     window, (inner, *steps) = collapse(w.window, [strides[w.at : end], *w.indices])
-    count, length, n = size_of(lines), size_of(window), len(indices)
-    places = engine.index_dtype(out, value, *indices, count=max(out.size, length))
-    args = [
-        out.buf, value.buf, *[i.buf for i in indices], engine.record(), count, length,
-        *[engine.site(op, k, out.shape[k], negative) for k in dims],
-        *[out.shape[k] for k in dims], *[out.strides[k] for k in dims],
-        *[i.offset for i in indices], value.offset, *lines, *targets, *outer,
-        *[0] * (n * len(lines)), *window, *[0] * len(window), *inner,
-        *[s for step in steps for s in step],
-    ]  # fmt: skip
-    kinds = tuple(i.dtype for i in indices)
-    spec = (mode, out.dtype, value.dtype, kinds, negative, len(lines), len(window), places)
-    engine.run(put_kernel, spec, count, args)
+    targets = [
+        Target(i, engine.site(op, k, out.shape[k], negative), out.shape[k], out.strides[k])
+        for i, k in zip(indices, dims, strict=True)
+    ]
+    still = [(0,) * len(lines) for _ in indices]
+    put(
+        engine, out, value, targets, Walk(lines, own, outer, still),
+        Walk(window, (0,) * len(window), inner, list(steps)), mode, negative,
+    )  # fmt: skip
 
 
 @kernel("index_put")

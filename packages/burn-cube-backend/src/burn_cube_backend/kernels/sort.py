@@ -1,8 +1,9 @@
-"""Stable sorting along a dim by merging runs of doubling length.
+"""Stable sorting along a dim by merging runs of doubling length, the short ones in shared memory.
 
-Each unit finds the place of one element: its own place in its run, plus how many elements of the
-partner run come before it, by bisection. Left runs come before equal elements of right ones, so the
-order is stable. Keys are unsigned integers in the order of the values, NaN largest.
+On a GPU a cube sorts a piece in shared memory, where each unit finds the places of its elements by
+bisection; on a processor a unit sorts a short piece by insertion. Then passes merge runs, each unit
+a stretch of the result. Left runs come before equal elements of right ones, so the order is stable.
+Keys are unsigned integers in the order of the values, NaN largest.
 """
 
 from __future__ import annotations
@@ -10,13 +11,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from burn_cube import Kernel
-from burn_cube_backend.code import Code, Val
+from burn_cube_backend.code import UNITS, Buf, Code, Val
 from burn_cube_backend.engine import Engine
 from burn_cube_backend.geometry import size_of
 from burn_cube_backend.kernels.index import taken
 from burn_cube_backend.payload import CubeTensor
 from burn_cube_backend.table import kernel
 from burn_std import DType, dtypes as d
+
+# Elements that a cube sorts in shared memory, and the rounds that takes.
+BLOCK = 2 * UNITS
+ROUNDS = BLOCK.bit_length() - 1
+# Elements that a unit of a processor sorts by insertion.
+SHORT = 32
+# Elements that a unit merges in a pass, on a GPU and on a processor.
+EACH, EACH_SERIAL = 16, 2048
 
 
 def key_dtype(dtype: DType) -> DType:
@@ -42,52 +51,153 @@ def ordered(x: Val) -> Val:
     return x.cast(key)
 
 
-def key_kernel(dtype: DType, descending: bool, rank: int, index: DType) -> Kernel:
-    """Write keys and places of the elements of lines, the sorted dim last."""
-    code = Code("sort_keys", index)
+def bisected(code: Code, keys: Buf, base: Val, own: Val, right: Val, span: tuple[Val, Val]) -> Val:
+    """Return how many keys of the partner run, places `span` behind `base`, come before a key.
+
+    A right element stands behind equal left ones, a left one before equal right ones.
+    """
+    start, stop = span
+    low, high = code.local(code.index, start), code.local(code.index, stop)
+    with code.b.while_() as loop:
+        with code.b.inside(loop.regions[0]):
+            code.b.until_false((low.get() < high.get()).op)
+        with code.b.inside(loop.regions[1]):
+            middle = low.get() + ((high.get() - low.get()) >> 1)
+            other = keys[base + middle]
+            before = (other < own) | (right & other.eq(own))
+            low.set(before.pick(middle + 1, low.get()))
+            high.set(before.pick(high.get(), middle))
+    return low.get() - start
+
+
+def merged_place(code: Code, keys: Buf, base: Val, own: Val, at: Val, run: Val, end: Val) -> Val:
+    """Return the place of the key at `at` after runs of a length became runs of twice it."""
+    number = at // run
+    right = (number & 1).eq(1)
+    start = (right.pick(number - 1, number + 1) * run).call("min", end)
+    stop = (start + run).call("min", end)
+    passed = bisected(code, keys, base, own, right, (start, stop))
+    left = right.pick(number - 1, number) * run
+    return left + (at - number * run) + passed
+
+
+def block_kernel(dtype: DType, descending: bool, rank: int, index: DType) -> Kernel:
+    """Write keys and places of the elements of lines, each piece of `BLOCK` of them in order.
+
+    The sorted dim is the last one. A cube sorts a piece in shared memory.
+    """
+    code = Code("sort_blocks", index)
     key = key_dtype(dtype)
     keys, places = code.buffer("keys", key), code.buffer("places", d.int64)
-    x, count, length = code.buffer("x", dtype), code.place("count"), code.place("length")
+    x, length, pieces = code.buffer("x", dtype), code.place("length"), code.place("pieces")
+    offset = code.place("offset")
+    extents, strides = code.places("extent", rank), code.places("stride", rank)
+    # Two copies of the piece: a round reads one and writes the other.
+    near, where = code.shared(key, 2 * BLOCK), code.shared(d.int32, 2 * BLOCK)
+    cube, unit = code.special("cube_pos"), code.special("unit_pos")
+    line = cube // pieces
+    start = (cube - line * pieces) * BLOCK
+    size = (length - start).call("min", BLOCK)
+    head = line * length + start
+    mine = [unit + part * UNITS for part in range(BLOCK // UNITS)]
+    for at in mine:
+        with code.when(at < size):
+            value = ordered(x[code.walk(offset, code.coords(head + at, extents), strides)])
+            near[at] = ~value if descending else value
+            where[at] = at.cast(d.int32)
+    code.barrier()
+    with code.loop(0, code.at(ROUNDS)) as r:
+        run = code.at(1) << r
+        here = (r & 1) * BLOCK
+        there = BLOCK - here
+        for at in mine:
+            with code.when(at < size):
+                own = near[here + at]
+                place = there + merged_place(code, near, here, own, at, run, size)
+                near[place] = own
+                where[place] = where[here + at]
+        code.barrier()
+    last = (ROUNDS & 1) * BLOCK
+    for at in mine:
+        with code.when(at < size):
+            keys[head + at] = near[at + last]
+            places[head + at] = where[at + last].cast(d.int64) + start.cast(d.int64)
+    return code.finish()
+
+
+def insertion_kernel(dtype: DType, descending: bool, rank: int, index: DType) -> Kernel:
+    """Write keys and places of lines, each piece of `SHORT` in order: one unit inserts them."""
+    code = Code("sort_insertion", index)
+    key = key_dtype(dtype)
+    keys, places = code.buffer("keys", key), code.buffer("places", d.int64)
+    x, count, length, pieces = (
+        code.buffer("x", dtype), code.place("count"), code.place("length"), code.place("pieces")
+    )  # fmt: skip
     offset = code.place("offset")
     extents, strides = code.places("extent", rank), code.places("stride", rank)
     with code.each(count) as i:
-        value = ordered(x[code.walk(offset, code.coords(i, extents), strides)])
-        keys[i] = ~value if descending else value
-        places[i] = (i % length).cast(d.int64)
+        line = i // pieces
+        start = (i - line * pieces) * SHORT
+        head = line * length
+        with code.loop(start, (start + SHORT).call("min", length)) as at:
+            value = ordered(x[code.walk(offset, code.coords(head + at, extents), strides)])
+            own = ~value if descending else value
+            hole = code.local(code.index, at)
+            with code.b.while_() as loop:
+                with code.b.inside(loop.regions[0]):
+                    before = keys[head + (hole.get() - 1).call("max", start)]
+                    code.b.until_false(((hole.get() > start) & (before > own)).op)
+                with code.b.inside(loop.regions[1]):
+                    hole.set(hole.get() - 1)
+                    to = head + hole.get()
+                    keys[to + 1] = keys[to]
+                    places[to + 1] = places[to]
+            keys[head + hole.get()] = own
+            places[head + hole.get()] = at.cast(d.int64)
     return code.finish()
 
 
 def merge_kernel(key: DType, index: DType) -> Kernel:
-    """Write one pass: pairs of runs of `run` elements become runs of twice the length."""
+    """Write one pass: pairs of runs of `run` elements become runs of twice the length.
+
+    Each unit writes `each` elements behind each other: it finds by bisection where they begin in
+    both runs, then takes the smaller of two keys in turn.
+    """
     code = Code("sort_merge", index)
     keys, places = code.buffer("keys", key), code.buffer("places", d.int64)
     new_keys, new_places = code.buffer("new_keys", key), code.buffer("new_places", d.int64)
     count, length, run = code.place("count"), code.place("length"), code.place("run")
+    pieces, each = code.place("pieces"), code.place("each")
     with code.each(count) as i:
-        line = i // length
-        base = line * length
-        at = i - base
-        number = at // run
-        right = (number & 1).eq(1)
-        partner = right.pick(number - 1, number + 1) * run
-        start = partner.call("min", length)
-        stop = (partner + run).call("min", length)
-        own = keys[i]
-        low, high = code.local(code.index, start), code.local(code.index, stop)
+        line = i // pieces
+        start = (i - line * pieces) * each
+        base = line * length + start // (run * 2) * (run * 2)
+        first = start % (run * 2)
+        # Extents of the two runs, short at the end of a line.
+        rest = length - (start - first)
+        left = rest.call("min", run)
+        right = (rest - left).call("min", run)
+        low = code.local(code.index, (first - right).call("max", 0))
+        high = code.local(code.index, first.call("min", left))
         with code.b.while_() as loop:
             with code.b.inside(loop.regions[0]):
                 code.b.until_false((low.get() < high.get()).op)
             with code.b.inside(loop.regions[1]):
                 middle = low.get() + ((high.get() - low.get()) >> 1)
-                other = keys[base + middle]
-                # A right element stands behind equal left ones, a left one before equal right ones.
-                before = (other < own) | (right & other.eq(own))
-                low.set(before.pick(middle + 1, low.get()))
-                high.set(before.pick(high.get(), middle))
-        left = right.pick(number - 1, number) * run
-        place = base + left + (at - number * run) + (low.get() - start)
-        new_keys[place] = own
-        new_places[place] = places[i]
+                taken_first = keys[base + middle] <= keys[base + left + (first - 1 - middle)]
+                low.set(taken_first.pick(middle + 1, low.get()))
+                high.set(taken_first.pick(high.get(), middle))
+        a, b = low, code.local(code.index, first - low.get())
+        with code.loop(0, each.call("min", left + right - first)) as k:
+            at_a, at_b = a.get(), b.get()
+            one = keys[base + at_a.call("min", left - 1)]
+            two = keys[base + left + at_b.call("min", right - 1)]
+            from_a = (at_a < left) & ((at_b >= right) | (one <= two))
+            source = base + from_a.pick(at_a, left + at_b)
+            new_keys[base + first + k] = from_a.pick(one, two)
+            new_places[base + first + k] = places[source]
+            a.set(from_a.pick(at_a + 1, at_a))
+            b.set(from_a.pick(at_b, at_b + 1))
     return code.finish()
 
 
@@ -102,14 +212,26 @@ def order(engine: Engine, x: CubeTensor, dim: int, descending: bool) -> CubeTens
     keys, places = engine.empty(shape, key), engine.empty(shape, d.int64)
     if count:
         index = engine.index_dtype(x, count=2 * count)
-        tail = [x.buf, count, length, x.offset, *extents, *strides]
+        serial = engine.client.properties.kind == "cpu"
+        run = SHORT if serial else BLOCK
+        pieces, lines = -(-length // run), count // length
         spec = (x.dtype, descending, len(extents), index)
-        engine.run(key_kernel, spec, count, [keys.buf, places.buf, *tail])
-        new_keys, new_places = engine.empty(shape, key), engine.empty(shape, d.int64)
-        run = 1
+        tail = [length, pieces, x.offset, *extents, *strides]
+        if serial:
+            args = [keys.buf, places.buf, x.buf, lines * pieces, *tail]
+            engine.run(insertion_kernel, spec, lines * pieces, args)
+        else:
+            engine.cubes(block_kernel, spec, lines * pieces, [keys.buf, places.buf, x.buf, *tail])
+        if run < length:
+            new_keys, new_places = engine.empty(shape, key), engine.empty(shape, d.int64)
         while run < length:
-            args = [keys.buf, places.buf, new_keys.buf, new_places.buf, count, length, run]
-            engine.run(merge_kernel, (key, index), count, args)
+            each = min(2 * run, EACH_SERIAL if serial else EACH)
+            pieces = -(-length // each)
+            args = [
+                keys.buf, places.buf, new_keys.buf, new_places.buf, lines * pieces, length, run,
+                pieces, each,
+            ]  # fmt: skip
+            engine.run(merge_kernel, (key, index), lines * pieces, args)
             keys, new_keys, places, new_places = new_keys, keys, new_places, places
             run *= 2
     back = sorted(range(len(x.shape)), key=[*rest, dim].__getitem__)

@@ -1,0 +1,249 @@
+"""How values are combined at indices: one unit per line, or one per run of equal places.
+
+On a processor a unit walks all positions that fall into its line. On a GPU long lines are sorted by
+the place they write first, stably; then each run of equal places has a unit of its own. Both add in
+the order of the positions, so results are the same in every run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from burn_cube import Kernel
+from burn_cube_backend.code import Buf, Code, Val
+from burn_cube_backend.engine import Engine
+from burn_cube_backend.geometry import Ints, size_of
+from burn_cube_backend.kernels.index import Watch
+from burn_cube_backend.kernels.sort import order
+from burn_cube_backend.payload import CubeTensor
+from burn_std import DType, dtypes as d
+
+# Positions of a line from which sorting them pays on a GPU.
+SORTED_FROM = 1024
+# The place of what is dropped: behind every other.
+_NOWHERE = (1 << 63) - 1
+
+
+class Target(NamedTuple):
+    """One integer array: its elements, and the dim of the result that they name.
+
+    Attributes:
+        array: the integers.
+        site: number by which faults are noted.
+        size: extent of the dim.
+        hop: stride of the dim in the result.
+    """
+
+    array: CubeTensor
+    site: int
+    size: int
+    hop: int
+
+
+class Walk(NamedTuple):
+    """Extents, and the strides of result, source and each index along them."""
+
+    extents: Ints
+    out: Ints
+    source: Ints
+    indices: list[Ints]
+
+    @property
+    def size(self) -> int:
+        """Number of steps."""
+        return size_of(self.extents)
+
+
+def put(
+    engine: Engine, out: CubeTensor, source: CubeTensor, targets: Sequence[Target], lines: Walk,
+    inner: Walk, mode: str, negative: bool,
+) -> None:  # fmt: skip
+    """Combine a source into a dense result: `inner` positions of each of the `lines`.
+
+    Lines never meet in an element. Where an index varies along them, they may be walked as
+    positions too.
+    """
+    long = inner.size >= SORTED_FROM
+    if long and engine.client.properties.kind == "gpu":
+        if any(any(s) for s in lines.indices):
+            inner = Walk(
+                lines.extents + inner.extents, lines.out + inner.out, lines.source + inner.source,
+                [a + b for a, b in zip(lines.indices, inner.indices, strict=True)],
+            )  # fmt: skip
+            lines = Walk((1,), (0,), (0,), [(0,) for _ in targets])
+        put_sorted(engine, out, source, targets, lines, inner, mode, negative)
+        return
+    count, length = lines.size, inner.size
+    tensors = [t.array for t in targets]
+    places = engine.index_dtype(out, source, *tensors, count=max(out.size, length))
+    args = [
+        out.buf, source.buf, *[t.buf for t in tensors], engine.record(), count, length,
+        *[t.site for t in targets], *[t.size for t in targets], *[t.hop for t in targets],
+        *[t.offset for t in tensors], source.offset, *lines.extents, *lines.out, *lines.source,
+        *[s for i in lines.indices for s in i], *inner.extents, *inner.out, *inner.source,
+        *[s for i in inner.indices for s in i],
+    ]  # fmt: skip
+    kinds = tuple(t.dtype for t in tensors)
+    ranks = (len(lines.extents), len(inner.extents))
+    spec = (mode, out.dtype, source.dtype, kinds, negative, *ranks, places)
+    engine.run(put_kernel, spec, count, args)
+
+
+def put_kernel(
+    mode: str, dtype: DType, source: DType, kinds: tuple[DType, ...], negative: bool, lines: int,
+    rank: int, index: DType,
+) -> Kernel:  # fmt: skip
+    """Write the combination of a source with x at indices.
+
+    Each unit owns one line: what no other unit writes. It walks the positions of the source that
+    fall into its line in order. Parameters after the buffers: count of lines, length of a line;
+    per index its site, size, stride of out, offset; offset of the source; extents of lines, strides
+    of out, source and each index along them; the same for the positions.
+    """
+    code = Code(f"put_{mode}", index)
+    out, src = code.buffer("out", dtype), code.buffer("source", source)
+    buffers = [code.buffer(f"index{k}", kind) for k, kind in enumerate(kinds)]
+    watch = Watch(code)
+    n = len(kinds)
+    count, length = code.place("count"), code.place("length")
+    sites = [code.scalar(f"site{k}", d.int32) for k in range(n)]
+    sizes, hops = code.places("size", n), code.places("hop", n)
+    starts = code.places("start", n)
+    offset = code.place("offset")
+    outer = code.places("line", lines)
+    out_outer, src_outer = code.places("out_line", lines), code.places("src_line", lines)
+    index_outer = [code.places(f"index_line{k}_", lines) for k in range(n)]
+    inner = code.places("position", rank)
+    out_inner, src_inner = code.places("out_step", rank), code.places("src_step", rank)
+    index_inner = [code.places(f"index_step{k}_", rank) for k in range(n)]
+    with code.each(count) as i:
+        line = code.coords(i, outer)
+        base = code.walk(code.at(0), line, out_outer)
+        from_ = code.walk(offset, line, src_outer)
+        heads = [code.walk(starts[k], line, index_outer[k]) for k in range(n)]
+        with code.loop(0, length) as p:
+            coords = code.coords(p, inner)
+            at = code.walk(base, coords, out_inner)
+            good: Val | None = None
+            for k, buffer in enumerate(buffers):
+                raw = buffer[code.walk(heads[k], coords, index_inner[k])]
+                place, fine = watch.inside(raw, sizes[k], sites[k], negative)
+                at = at + place * hops[k]
+                good = fine if good is None else good & fine
+            value = src[code.walk(from_, coords, src_inner)].cast(dtype)
+            if good is None:
+                _combine(out, at, value, mode)
+            else:
+                with code.when(good):
+                    _combine(out, at, value, mode)
+    return code.finish()
+
+
+def _combine(out: Buf, at: Val, value: Val, mode: str) -> None:
+    if mode == "assign":
+        out[at] = value
+        return
+    old = out[at]
+    if value.dtype.is_bool:
+        name = "or" if mode in ("add", "amax") else "and"
+    else:
+        name = {"add": "add", "multiply": "mul", "amin": "min", "amax": "max"}[mode]
+    out[at] = old.call(name, value)
+
+
+def places_kernel(kinds: tuple[DType, ...], negative: bool, rank: int, index: DType) -> Kernel:
+    """Write the place in a line that each position writes to, or `_NOWHERE`.
+
+    Parameters after the buffers: count; per index its site, size, stride of out, offset; extents
+    of the positions; strides of out and of each index along them.
+    """
+    code = Code("put_places", index)
+    keys = code.buffer("keys", d.int64)
+    buffers = [code.buffer(f"index{k}", kind) for k, kind in enumerate(kinds)]
+    watch = Watch(code)
+    n = len(kinds)
+    count = code.place("count")
+    sites = [code.scalar(f"site{k}", d.int32) for k in range(n)]
+    sizes, hops = code.places("size", n), code.places("hop", n)
+    starts = code.places("start", n)
+    extents, steps = code.places("extent", rank), code.places("step", rank)
+    index_steps = [code.places(f"index_step{k}_", rank) for k in range(n)]
+    with code.each(count) as i:
+        coords = code.coords(i, extents)
+        at = code.walk(code.at(0), coords, steps)
+        good: Val | None = None
+        for k, buffer in enumerate(buffers):
+            raw = buffer[code.walk(starts[k], coords, index_steps[k])]
+            place, fine = watch.inside(raw, sizes[k], sites[k], negative)
+            at = at + place * hops[k]
+            good = fine if good is None else good & fine
+        made = at.cast(d.int64)
+        keys[i] = made if good is None else good.pick(made, _NOWHERE)
+    return code.finish()
+
+
+def runs_kernel(
+    mode: str, dtype: DType, source: DType, lines: int, rank: int, index: DType
+) -> Kernel:
+    """Write the combination of each run of equal places, in each line.
+
+    Parameters after the buffers: units, lines, positions; offset of the source; extents of lines,
+    strides of out and source along them; extents of positions, strides of the source.
+    """
+    code = Code(f"put_runs_{mode}", index)
+    out, src = code.buffer("out", dtype), code.buffer("source", source)
+    keys, sequence = code.buffer("keys", d.int64), code.buffer("order", d.int64)
+    count, width, length = code.place("count"), code.place("lines"), code.place("positions")
+    offset = code.place("offset")
+    outer = code.places("line", lines)
+    out_outer, src_outer = code.places("out_line", lines), code.places("src_line", lines)
+    inner, src_inner = code.places("position", rank), code.places("src_step", rank)
+    with code.each(count) as i:
+        first = i // width
+        line = code.coords(i - first * width, outer)
+        key = keys[sequence[first].cast(code.index)]
+        before = keys[sequence[(first - 1).call("max", 0)].cast(code.index)]
+        with code.when(key.ne(_NOWHERE) & (first.eq(0) | before.ne(key))):
+            at = code.walk(key.cast(code.index), line, out_outer)
+            from_ = code.walk(offset, line, src_outer)
+            now = code.local(code.index, first)
+            with code.b.while_() as loop:
+                with code.b.inside(loop.regions[0]):
+                    # The last position stands for the one behind it: it is read, never used.
+                    k = now.get().call("min", length - 1)
+                    same = keys[sequence[k].cast(code.index)].eq(key)
+                    code.b.until_false(((now.get() < length) & same).op)
+                with code.b.inside(loop.regions[1]):
+                    coords = code.coords(sequence[now.get()].cast(code.index), inner)
+                    value = src[code.walk(from_, coords, src_inner)].cast(dtype)
+                    _combine(out, at, value, mode)
+                    now.set(now.get() + 1)
+    return code.finish()
+
+
+def put_sorted(
+    engine: Engine, out: CubeTensor, source: CubeTensor, targets: Sequence[Target], lines: Walk,
+    inner: Walk, mode: str, negative: bool,
+) -> None:  # fmt: skip
+    """Combine after sorting the positions by the place that they write to."""
+    length, count = inner.size, lines.size
+    tensors = [t.array for t in targets]
+    places = engine.index_dtype(out, source, *tensors, count=max(out.size, length * count))
+    keys = engine.empty((length,), d.int64)
+    args = [
+        keys.buf, *[t.buf for t in tensors], engine.record(), length,
+        *[t.site for t in targets], *[t.size for t in targets], *[t.hop for t in targets],
+        *[t.offset for t in tensors], *inner.extents, *inner.out,
+        *[s for i in inner.indices for s in i],
+    ]  # fmt: skip
+    kinds = tuple(t.dtype for t in tensors)
+    engine.run(places_kernel, (kinds, negative, len(inner.extents), places), length, args)
+    sequence = order(engine, keys, 0, False)
+    args = [
+        out.buf, source.buf, keys.buf, sequence.buf, length * count, count, length, source.offset,
+        *lines.extents, *lines.out, *lines.source, *inner.extents, *inner.source,
+    ]  # fmt: skip
+    ranks = (len(lines.extents), len(inner.extents))
+    spec = (mode, out.dtype, source.dtype, *ranks, places)
+    engine.run(runs_kernel, spec, length * count, args)
