@@ -214,3 +214,12 @@ def test_nvcc_compiles_every_case(tmp_path, arch):
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[:3000]
     assert (tmp_path / "all.ptx").read_text().count(".entry") == len(cases())
+
+
+def test_copies_go_on_behind_where_the_chip_can():
+    case = next(case for case in cases() if case.name == "copied_ahead_4")
+    kernel = case.kernel.ir(*case.args(), **case.options)
+    assert "cp.async.cg.shared.global" in emit_cuda(kernel)
+    assert "cp.async.wait_all" in emit_cuda(kernel)
+    for text in (emit_cuda(kernel, Architecture(75, 64 << 10)), emit_opencl(kernel)):
+        assert "async" not in text
