@@ -11,8 +11,6 @@ import ctypes
 import os
 import sys
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -31,6 +29,8 @@ _PLAIN, _TRANSPOSED = 111, 112
 _WORTH_A_THREAD = 1 << 18
 # Pieces are multiples of this, so that the library's inner tiles stay whole.
 _GRAIN = 48
+# Shapes and layouts whose plans are kept.
+_MOST_PLANS = 4096
 _SYMBOLS = {d.float32: "scipy_cblas_sgemm64_", d.float64: "scipy_cblas_dgemm64_"}
 
 
@@ -70,7 +70,7 @@ def _bundled() -> list[Path]:
     return [p for f in folders if f.is_dir() for p in sorted(f.glob("*scipy_openblas64_*"))]
 
 
-class _Alone:
+class Alone:
     """Keeps the library at one thread while products run, and gives numpy its number back."""
 
     def __init__(self, lib: Library) -> None:
@@ -79,39 +79,63 @@ class _Alone:
         self.inside = 0
         self.before = 1
 
-    @contextmanager
-    def held(self) -> Iterator[None]:
+    def __enter__(self) -> None:
         with self.lock:
             if not self.inside:
                 self.before = self.lib.threads()
                 if self.before != 1:
                     self.lib.set_threads(1)
             self.inside += 1
-        try:
-            yield
-        finally:
-            with self.lock:
-                self.inside -= 1
-                if not self.inside and self.before != 1:
-                    self.lib.set_threads(self.before)
+
+    def __exit__(self, *error: object) -> None:
+        with self.lock:
+            self.inside -= 1
+            if not self.inside and self.before != 1:
+                self.lib.set_threads(self.before)
 
 
 class Matrix(NamedTuple):
     """Matrices as the library reads them.
 
     Attributes:
-        address: of the first element.
         lead: elements from row to row of the memory.
         turned: the memory holds the transpose.
         offsets: of the matrices of a batch, in bytes.
         item: bytes of an element.
     """
 
-    address: int
     lead: int
     turned: bool
     offsets: np.ndarray[Any, Any]
     item: int
+
+
+class Plan(NamedTuple):
+    """A product of one shape and layout, all but its addresses.
+
+    Attributes:
+        entry: native function.
+        shape: of the result.
+        head: words before the addresses.
+        x_lead: elements from row to row of the left matrices.
+        y_lead: the same of the right ones.
+        tail: words behind them.
+        total: parts.
+        grain: parts that a thread takes at a time.
+        item: bytes of an element.
+        kept: owners of the tables that words point to.
+    """
+
+    entry: int
+    shape: Ints
+    head: tuple[Any, ...]
+    x_lead: int
+    y_lead: int
+    tail: tuple[int, ...]
+    total: int
+    grain: int
+    item: int
+    kept: tuple[Matrix, Matrix]
 
 
 class Blas:
@@ -123,7 +147,8 @@ class Blas:
 
         self.runtime = runtime
         self.products = lib.products
-        self.alone = _Alone(lib)
+        self.alone = Alone(lib)
+        self.plans: dict[Any, Plan] = {}
         compiler, source = jit(), text()
         key = digest_of("blas", source, compiler.machine)
         image = kernel_cache().get(key)
@@ -135,26 +160,15 @@ class Blas:
         self.entries = {d.float32: f32, d.float64: f64}
         self.convolutions = {d.float32: conv32, d.float64: conv64}
 
-    def multiply(
-        self, dtype: DType, shape: tuple[int, int, int], x: Matrix, y: Matrix, out: int,
-        lead: int, step: int, beta: float = 0.0,
-    ) -> None:  # fmt: skip
-        """Compute out = x y + beta out for a batch.
-
-        Args:
-            dtype: float32 or float64.
-            shape: rows, columns, depth.
-            x: left matrices.
-            y: right matrices, as many.
-            out: address of the first result.
-            lead: elements from row to row of a result.
-            step: bytes from result to result.
-            beta: 1 adds to what is there.
-        """
+    def plan(
+        self, dtype: DType, shape: tuple[int, int, int], x: Matrix, y: Matrix, out: Ints
+    ) -> Plan:
+        """Return how a batch of products of (rows, columns, depth) is computed and cut."""
         m, n, k = shape
         batches, threads = len(x.offsets), self.runtime.threads
+        work = m * n * k * batches
         parts, columns, piece = 1, n >= m, max(m, n)
-        if batches < 2 * threads and threads > 1 and m * n * k * batches > _WORTH_A_THREAD:
+        if batches < 2 * threads and threads > 1 and work > _WORTH_A_THREAD:
             extent = n if columns else m
             piece = -(-extent // threads)
             piece = min(-(-piece // _GRAIN) * _GRAIN, extent)
@@ -162,19 +176,27 @@ class Blas:
         item = x.item
         a_part = 0 if columns else piece * (item if x.turned else x.lead * item)
         b_part = piece * (y.lead * item if y.turned else item) if columns else 0
-        c_part = piece * (item if columns else lead * item)
-        words = WORDS.pack(
-            self.products[dtype], _TRANSPOSED if x.turned else _PLAIN,
-            _TRANSPOSED if y.turned else _PLAIN, m, n, k, beta, x.address, x.lead, y.address,
-            y.lead, out, lead, x.offsets.ctypes.data, y.offsets.ctypes.data, step, parts,
-            int(columns), piece, a_part, b_part, c_part,
-        )  # fmt: skip
+        c_part = piece * (item if columns else n * item)
         total = batches * parts
-        grain = max(1, total // (threads * 8))
-        if m * n * k * batches <= _WORTH_A_THREAD:
-            grain = total
-        with self.alone.held():
-            self.runtime.call(self.entries[dtype], words, total, grain)
+        grain = max(1, total // (threads * 8)) if work > _WORTH_A_THREAD else total
+        head = (
+            self.products[dtype], _TRANSPOSED if x.turned else _PLAIN,
+            _TRANSPOSED if y.turned else _PLAIN, m, n, k, 0.0,
+        )  # fmt: skip
+        tail = (
+            n, x.offsets.ctypes.data, y.offsets.ctypes.data, m * n * item, parts, int(columns),
+            piece, a_part, b_part, c_part,
+        )  # fmt: skip
+        return Plan(
+            self.entries[dtype], out, head, x.lead, y.lead, tail, total, grain, item, (x, y)
+        )
+
+    def run(self, plan: Plan, x: int, y: int, out: int) -> None:
+        """Multiply matrices at addresses."""
+        entry, _, head, x_lead, y_lead, tail, total, grain, _, _ = plan
+        words = WORDS.pack(*head, x, x_lead, y, y_lead, out, *tail)
+        with self.alone:
+            self.runtime.call(entry, words, total, grain)
 
 
 def provider(engine: Engine) -> Blas | None:
@@ -188,62 +210,68 @@ def provider(engine: Engine) -> Blas | None:
     return made
 
 
-def _matrix(engine: Engine, x: CubeTensor, batch: Ints) -> tuple[Matrix, CubeTensor]:
-    """Return a tensor of matrices as the library reads it, and what holds its memory."""
+def _matrix(x: CubeTensor, batch: Ints) -> Matrix | None:
+    """Return a tensor of matrices as the library reads it, None where it cannot."""
     rows, columns = x.shape[-2:]
     down, along = x.strides[-2:]
-    if rows == 1:
-        down = max(columns, 1) if along == 1 else down
-    if columns == 1:
-        along = max(rows, 1) if down == 1 else along
     if along == 1 and (down >= columns or rows == 1):
-        lead, turned = max(down, columns, 1), False
+        lead, turned = max(down, columns), False
     elif down == 1 and (along >= rows or columns == 1):
-        lead, turned = max(along, rows, 1), True
+        lead, turned = max(along, rows), True
     elif columns == 1 and down >= 1:
         lead, turned = down, False
     elif rows == 1 and along >= 1:
         lead, turned = along, True
     else:
-        x = copied(engine, x)
-        lead, turned = max(columns, 1), False
+        return None
     item = x.dtype.itemsize
     steps = broadcast_strides(x.shape[:-2], x.strides[:-2], batch)
     offsets = np.zeros(1, np.int64)
     for n, s in zip(batch, steps, strict=True):
         offsets = (offsets[:, None] + np.arange(n) * (s * item)).reshape(-1)
-    assert x.buf is not None  # noqa: S101 - operands of a product have memory
-    return Matrix(x.buf.pointer + x.offset * item, lead, turned, offsets, item), x
+    return Matrix(lead, turned, offsets, item)
 
 
-def product(
-    engine: Engine, x: CubeTensor, y: CubeTensor, into: CubeTensor | None = None,
-    beta: float = 0.0,
-) -> CubeTensor | None:  # fmt: skip
+def _plan(blas: Blas, x: CubeTensor, y: CubeTensor) -> Plan | None:
+    batch = broadcast_shape([x.shape[:-2], y.shape[:-2]])
+    m, k, n = x.shape[-2], x.shape[-1], y.shape[-1]
+    left, right = _matrix(x, batch), _matrix(y, batch)
+    if left is None or right is None:
+        return None
+    return blas.plan(x.dtype, (m, n, k), left, right, (*batch, m, n))
+
+
+def product(engine: Engine, x: CubeTensor, y: CubeTensor) -> CubeTensor | None:
     """Return the product of two tensors of matrices, or None where the library does not serve.
 
     Args:
         engine: the device.
         x: [..., M, K].
         y: [..., K, N], of the same dtype.
-        into: row-major result of the same dtype to write, or to add to with beta 1.
-        beta: factor of what `into` holds.
     """
     dtype = x.dtype
     blas = provider(engine)
     if blas is None or not dtype.is_float:
         return None
-    batch = broadcast_shape([x.shape[:-2], y.shape[:-2]])
-    m, k, n = x.shape[-2], x.shape[-1], y.shape[-1]
-    if not k or not m or not n or not size_of(batch):
-        return None
-    if dtype in HALVES:
-        wide = product(engine, converted(engine, x, d.float32), converted(engine, y, d.float32))
-        return None if wide is None else converted(engine, wide, dtype)
-    out = engine.empty((*batch, m, n), dtype) if into is None else into
-    left, x = _matrix(engine, x, batch)
-    right, y = _matrix(engine, y, batch)
-    assert out.buf is not None  # noqa: S101 - it was just allocated
-    at = out.buf.pointer + out.offset * left.item
-    blas.multiply(dtype, (m, n, k), left, right, at, n, m * n * left.item, beta)
+    key = (dtype, x.shape, x.strides, y.shape, y.strides)
+    plan = blas.plans.get(key)
+    if plan is None:
+        if not size_of(x.shape) or not size_of(y.shape):
+            return None
+        if dtype in HALVES:
+            x, y = converted(engine, x, d.float32), converted(engine, y, d.float32)
+            wide = product(engine, x, y)
+            return None if wide is None else converted(engine, wide, dtype)
+        plan = _plan(blas, x, y)
+        if plan is None:  # neither rows nor columns follow each other in memory
+            x, y = (t if _matrix(t, t.shape[:-2]) else copied(engine, t) for t in (x, y))
+            return product(engine, x, y)
+        if len(blas.plans) >= _MOST_PLANS:
+            blas.plans.clear()
+        blas.plans[key] = plan
+    out = engine.empty(plan.shape, dtype)
+    assert x.buf is not None and y.buf is not None and out.buf is not None  # noqa: S101 - solid
+    item = plan.item
+    at = x.buf.pointer + x.offset * item, y.buf.pointer + y.offset * item
+    blas.run(plan, at[0], at[1], out.buf.pointer)
     return out

@@ -154,7 +154,7 @@ def _run(
         matrix.buf.pointer + matrix.offset * item, m * s.depth * item,
         images.buf.pointer + images.offset * item, m * length * item, size, int(copies), beta,
     )  # fmt: skip
-    with blas.alone.held():
+    with blas.alone:
         blas.runtime.call(blas.convolutions[dtype], words, tasks, 1)
 
 
