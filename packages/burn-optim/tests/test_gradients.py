@@ -152,6 +152,17 @@ def test_uneven_shards_weigh_by_samples(weights):
         sums.take()
 
 
+def test_many_small_parts_of_halves_add_up(weights):
+    model = weights(a=np.zeros(1, np.float16))
+    sums = GradientAccumulator()
+    for k in range(64):
+        sums.add(model, model.gradients([1.0 if k == 0 else 1e-3]))
+    grads = sums.take()
+    assert model.a.grad(grads).item() == pytest.approx((1 + 63e-3) / 64, rel=1e-3)
+    SGD(lr=1.0).step(model, grads)
+    assert model.a.numpy().dtype == np.float16
+
+
 def test_a_parameter_reached_in_one_part_only(weights):
     model = weights(a=[0.0], b=[0.0])
     sums = GradientAccumulator()

@@ -229,6 +229,17 @@ def test_what_cannot_be_averaged_is_not():
     assert metric.value() == 75
 
 
+def test_sums_of_halves_do_not_overflow():
+    loss, sure = LossMetric(), Perplexity()
+    scores = np.zeros((30_000, 2), np.float16)
+    target = bt.tensor(np.zeros(30_000, np.int64))
+    for _ in range(2):
+        loss.update(bt.tensor(scores), target, bt.tensor(np.float16(100.0)))
+        sure.update(bt.tensor(scores), target, bt.tensor(0.0))
+    assert loss.value() == 100
+    assert sure.value() == pytest.approx(2)
+
+
 def test_padding_does_not_count():
     logits = bt.tensor(RNG.standard_normal((2, 5, 3)).astype(np.float32))
     target = bt.tensor(np.array([[1, 0, 0], [2, 3, 0]]))

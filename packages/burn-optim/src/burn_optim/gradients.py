@@ -8,7 +8,7 @@ from typing import Any, Protocol
 from burn_core import Module, Parameter
 from burn_optim.placing import moved, plain_context
 from burn_std import ArgumentError, ShapeError
-from burn_std.dtypes import float64
+from burn_std.dtypes import float32, float64
 from burn_tensor import Tensor
 
 
@@ -162,7 +162,9 @@ class GradientAccumulator:
             for p in bundle.params:
                 if p not in self._sums:
                     # Zeros made at once: the first batch records the same program as the others.
-                    self._sums[p] = ctx.at_once("full", p.dtype, p.shape, 0)
+                    # Sums of 16-bit gradients would lose what the later batches bring.
+                    dtype = float32 if p.dtype.bits == 16 else p.dtype
+                    self._sums[p] = ctx.at_once("full", dtype, p.shape, 0)
             sums = [self._sums[p] for p in bundle.params]
             self._sums |= zip(
                 bundle.params, ctx.add_scaled_all(sums, bundle.grads, factor), strict=True

@@ -8,7 +8,7 @@ from typing import Any
 from burn_std import ArgumentError
 from burn_std.dtypes import float64
 from burn_tensor import Tensor, where
-from burn_train.metrics.metric import Array, SumMetric
+from burn_train.metrics.metric import Array, SumMetric, wide
 
 
 class _Tokens(SumMetric):
@@ -115,7 +115,7 @@ class Perplexity(_Tokens):
     def update(self, output: Any, target: Any, loss: Any) -> None:
         """Take in one batch."""
         safe = target if self.pad is None else where(target == self.pad, 0, target)
-        chosen = output.detach().log_softmax(1).gather(1, safe.unsqueeze(1)).squeeze(1)
+        chosen = wide(output.detach()).log_softmax(1).gather(1, safe.unsqueeze(1)).squeeze(1)
         self._add(-chosen, target)
 
     def result(self, sums: dict[str, Array], count: int) -> float:

@@ -13,7 +13,7 @@ import numpy as np
 
 from burn_dispatch import to_device
 from burn_std import StoreError
-from burn_std.dtypes import float64, int64
+from burn_std.dtypes import float32, float64, int64
 from burn_tensor import Tensor, tensor
 
 Array = np.ndarray[Any, Any]
@@ -222,11 +222,20 @@ class LossMetric(SumMetric):
     def update(self, output: Any, target: Any, loss: Any) -> None:
         """Take in one batch."""
         n = batch_size(output, target)
-        self.add(n, loss=loss.detach() * n)
+        self.add(n, loss=wide(loss.detach()) * n)
 
     def result(self, sums: dict[str, Array], count: int) -> float:
         """Return the mean."""
         return float(sums["loss"]) / count
+
+
+def wide(x: Tensor) -> Tensor:
+    """Return a 16-bit float as float32, in which sums do not overflow; others as they are.
+
+    Args:
+        x: any tensor.
+    """
+    return x.to(float32) if x.dtype.is_float and x.dtype.bits == 16 else x
 
 
 def batch_size(*values: Any) -> int:
