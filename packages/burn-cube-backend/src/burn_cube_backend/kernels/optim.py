@@ -52,7 +52,7 @@ _NUMBERS = {
 def count_kernel(rule: str, dtype: DType, skip: bool) -> Kernel:
     """Write the new step and what the update takes from the old one, in float64.
 
-    SGD: whether it is the first; Adam: lr / (1 - beta1^t) and sqrt(1 - beta2^t).
+    SGD: whether it is the first; Adam: lr / (1 - beta1^t) and 1 / sqrt(1 - beta2^t).
     """
     code = Code(f"{rule}_count", d.int64, 1)
     new, facts = code.buffer("new", dtype), code.buffer("facts", d.float64)
@@ -70,7 +70,7 @@ def count_kernel(rule: str, dtype: DType, skip: bool) -> Kernel:
         else:
             first, second = (1 - numbers[b].call("pow", after) for b in ("beta1", "beta2"))
             facts[i] = numbers["lr"] / first
-            facts[i + 1] = second.call("sqrt")
+            facts[i + 1] = 1.0 / second.call("sqrt")
     return code.finish()
 
 
@@ -124,7 +124,7 @@ def _adam(
     m = states[0] + (g - states[0]) * (1.0 - n["beta1"])
     v = states[1] * n["beta2"] + g * g * (1.0 - n["beta2"])
     top = [states[2].call("max", v)] if len(states) > 2 else []
-    below = (top[0] if top else v).call("sqrt") / root + n["eps"]
+    below = (top[0] if top else v).call("sqrt") * root + n["eps"]
     return [p - size * (m / below), m, v, *top]
 
 
