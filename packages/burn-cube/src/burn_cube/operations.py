@@ -110,7 +110,6 @@ CUBE_FACTS: Final = frozenset(
 )
 
 JUMPS: Final = frozenset({"break", "continue", "leave"})
-CONTROL: Final = frozenset({"if", "for", "while", "block"})
 
 
 def is_pure(name: str) -> bool:

@@ -10,7 +10,6 @@ from __future__ import annotations
 from burn_cube.errors import KernelError
 from burn_cube.ir import Kernel, Op, Region, walk
 from burn_cube.operations import CUBE_FACTS, is_pure
-from burn_cube.types import Memory
 
 TOGETHER = frozenset({"barrier", "plane", "tile_load", "tile_store", "tile_mma", "tile_fill"})
 
@@ -154,9 +153,3 @@ class _Uniformity:
             for jump in walk(op.regions[-1])
             if jump.name in ("break", "continue", "leave")
         )
-
-
-def memory_of(op: Op) -> Memory:
-    """Return the memory type of an operation that is one."""
-    made: Memory = op.type
-    return made

@@ -66,6 +66,7 @@ class Frame:
         loops: open loops.
         block: the block that an early return leaves.
         results: the locals that hold the result of an early return, in its structure.
+        left: whether some path left the block.
     """
 
     def __init__(
