@@ -14,7 +14,7 @@ from typing import Any
 from burn_cube.errors import KernelError, KernelTypeError, Where
 from burn_cube.ir import Kernel, Op, Region
 from burn_cube.operations import ATOMICS, JUMPS, PLANE, PURE, SPECIALS
-from burn_cube.types import Memory, Tile, Type, Vector, like, scalar_of, truth
+from burn_cube.types import Memory, Tile, Type, Vector, like, scalar_of, truth, width_of
 from burn_std.dtypes import DType, bfloat16, bool_, float16, float32, int32, int64, uint32
 
 BOUNDS = ("checked", "validated", "unchecked")
@@ -547,3 +547,13 @@ def wrap(value: int, dtype: DType) -> int:
     if dtype.is_signed and value >> (dtype.bits - 1):
         value -= 1 << dtype.bits
     return value
+
+
+def size_of(type_: Type) -> int:
+    """Return the bytes of one element of a type.
+
+    Example:
+        >>> size_of(Vector(float32, 4))
+        16
+    """
+    return scalar_of(type_).itemsize * width_of(type_)
