@@ -48,7 +48,7 @@ def workloads(device: burn.Device) -> dict[str, tuple[Fn, Fn, int]]:
     s, st = burn.ones(8, device=device), torch.ones(8, device="cuda")
     k = burn.randint(0, 1 << 30, (1 << 24,), device=device).to(burn.int32)
     kt = torch.randint(0, 1 << 30, (1 << 24,), device="cuda", dtype=torch.int32)
-    TF = torch.nn.functional  # noqa: N806 - its usual name
+    TF = torch.nn.functional
     out: dict[str, tuple[Fn, Fn, int]] = {
         "add of 8 elements": (lambda: s + 1.0, lambda: st + 1.0, 1000),
         "add 64 M": (lambda: x + y, lambda: xt + yt, 20),
