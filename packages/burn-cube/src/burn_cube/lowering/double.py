@@ -143,6 +143,8 @@ def _sin64(x: Val, quarter: int = 0) -> Val:
     k = k + quarter
     made = select((k & 1) == 0, _sin_kernel(r), _cos_kernel(r))
     made = select((k & 2) == 0, made, -made)
+    if not quarter:
+        made = select(x == 0.0, x, made)  # the reduction loses the sign of -0.0
     return select(abs(x) < INF, made, NAN)
 
 
@@ -151,6 +153,7 @@ def _tan64(x: Val) -> Val:
     s, c = _sin_kernel(r), _cos_kernel(r)
     odd = (k & 1) == 1
     made = select(odd, -c, s) / select(odd, s, c)
+    made = select(x == 0.0, x, made)
     return select(abs(x) < INF, made, NAN)
 
 

@@ -80,10 +80,10 @@ def _tanh32(x: Val) -> Val:
         z, -5.70498872745e-3, 2.06390887954e-2, -5.37397155531e-2, 1.33314422036e-1,
         -3.33332819422e-1,
     )  # fmt: skip
-    small = fma(p * z, x, x)
+    small = fma(p * z, t, t)
     e = _exp_bounded32(select(t > 10.0, 10.0, t) * 2.0)
-    large = copysign(1.0 - 2.0 / (e + 1.0), x)
-    return select(t < 0.625, small, large)
+    # On the magnitude, so that -0.0 keeps its sign.
+    return copysign(select(t < 0.625, small, 1.0 - 2.0 / (e + 1.0)), x)
 
 
 def _exp_bounded32(x: Val) -> Val:

@@ -1,0 +1,81 @@
+"""Transcendental functions on many arguments: within 4 units in the last place."""
+
+import numpy as np
+import pytest
+
+import burn_cube as bc
+import burn_cube.mathematics as m
+from burn_cube.conformance.arithmetic import RANGES, apply_one, apply_two
+from burn_cube.interpreter.numeric import NUMERIC
+
+pytest.importorskip("llvmlite")
+N = 20_000
+TWO = {"pow": lambda a, b: a**b, "atan2": m.atan2, "hypot": m.hypot}
+EDGES = [0.0, -0.0, np.inf, -np.inf, np.nan, 1.0, -1.0, 2.0, -2.0, 0.5]
+
+
+def errors(got, wanted):
+    """Return the distance in units of the last place; 0 where both are the same special value."""
+    with np.errstate(all="ignore"):
+        off = np.abs(got.astype(np.longdouble) - wanted) / np.spacing(np.abs(got))
+    same = (got == wanted) | (np.isnan(got) & np.isnan(wanted))
+    return np.where(same, 0, np.where(np.isnan(off), np.inf, off))
+
+
+def reference(name, *args):
+    """Return the result in twice the precision, where numpy has it."""
+    wide = np.float64 if args[0].dtype == np.float32 else np.longdouble
+    names = {"asin": "arcsin", "acos": "arccos", "atan": "arctan", "asinh": "arcsinh",
+             "acosh": "arccosh", "atanh": "arctanh", "pow": "power", "atan2": "arctan2",
+             "round": "rint"}  # fmt: skip
+    fn = getattr(np, names.get(name, name), None)
+    with np.errstate(all="ignore"):
+        if name == "rsqrt":
+            return 1 / np.sqrt(args[0].astype(wide))
+        if fn is None:
+            return NUMERIC[name](args[0].astype(np.float64)).astype(wide)
+        return fn(*[a.astype(wide) for a in args])
+
+
+def arguments(dtype, low, high, seed):
+    rng = np.random.default_rng(seed)
+    made = rng.uniform(low, high, N)
+    made[: N // 4] = rng.standard_normal(N // 4) * 10.0 ** rng.integers(-8, 3, N // 4)
+    made[: len(EDGES)] = EDGES
+    return made.astype(dtype)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("name", RANGES)
+def test_one_argument(name, dtype):
+    device = bc.client("cpu")
+    x = arguments(dtype, *RANGES[name], seed=1)
+    on, out = device.from_numpy(x), device.zeros(N, bc.client("cpu").from_numpy(x).dtype)
+    apply_one.launch(device, -(-N // 256), on, out, fn=m.FUNCTIONS[name])
+    got = out.numpy()
+    wanted = reference(name, x)
+    if dtype == "float32":
+        # Overflow and underflow as the dtype has them.
+        with np.errstate(all="ignore"):
+            wanted = np.where(np.isinf(wanted.astype(np.float32)), np.inf * np.sign(wanted), wanted)
+    assert errors(got, wanted).max() <= 4
+    zeros = x == 0
+    if name in ("sin", "tan", "asin", "atan", "sinh", "tanh", "asinh", "atanh", "expm1", "log1p"):
+        assert (np.signbit(got[zeros]) == np.signbit(x[zeros])).all()
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("name", TWO)
+def test_two_arguments(name, dtype):
+    device = bc.client("cpu")
+    x, y = arguments(dtype, -5, 5, 2), arguments(dtype, -12, 12, 3)
+    grid = np.array(np.meshgrid(EDGES, EDGES)).reshape(2, -1)
+    x[100:200], y[100:200] = grid
+    y[300:900] = np.rint(y[300:900])
+    a, b = device.from_numpy(x), device.from_numpy(y)
+    out = device.zeros(N, a.dtype)
+    apply_two.launch(device, -(-N // 256), a, b, out, fn=TWO[name])
+    with np.errstate(all="ignore"):
+        wanted = reference(name, x, y)
+        wanted = np.where(np.isinf(wanted.astype(dtype)), wanted.astype(dtype), wanted)
+    assert errors(out.numpy(), wanted).max() <= 4
