@@ -329,6 +329,27 @@ def test_frozen_parameters_get_no_gradient(tracking: Device) -> None:
     assert not any(p.requires_grad for p in model.parameters())
 
 
+def test_freezing_a_path_that_names_nothing_is_refused(tracking: Device) -> None:
+    model = Nest(tracking)
+    for change in (model.freeze, model.unfreeze):
+        with pytest.raises(ArgumentError) as caught:
+            change("frist")
+        assert caught.value.remedy == "Did you mean 'first'?"
+    model.freeze(re.compile("nothing"))  # a rule may choose nothing
+    assert all(p.requires_grad for p in model.parameters())
+
+
+def test_a_module_moves_to_the_name_of_a_device() -> None:
+    model = Scale()
+    assert model.to("flex:1").factor.device == Device.flex(1)
+    assert model.to_device("flex").factor.device == Device.flex()
+    assert model.fork("flex:1").factor.device == Device.flex(1)
+    with pytest.raises(DTypeError, match="needs a device or its name; got int"):
+        model.to_device(3)  # type: ignore[arg-type]
+    with pytest.raises(DTypeError, match="to_dtype"):
+        model.to(3)  # type: ignore[arg-type]
+
+
 def test_to_device_moves_all_and_keeps_identity(tracking: Device) -> None:
     model = Nest(tracking)
     factor, other = model.first.factor, Device.flex(1)

@@ -13,8 +13,8 @@ from burn_core.parameter import Buffer, Parameter
 from burn_core.selection import Selector, group_of
 from burn_core.state import LoadedKeys, ModuleRecord, load_state_dict, state_dict
 from burn_core.tree import REPARAMETERIZED, aliases, items, rebuilt, walk
-from burn_dispatch import Device, to_device
-from burn_std import ArgumentError, BurnError, DType, DTypeError
+from burn_dispatch import Device, device as named_device, to_device
+from burn_std import ArgumentError, BurnError, DType, DTypeError, nearest
 from burn_tensor import Tensor
 
 if TYPE_CHECKING:
@@ -289,16 +289,23 @@ class Module(metaclass=ModuleMeta):
                 out.append(leaf.b.device)
         return out
 
-    def to_device(self, device: Device) -> Self:
+    def to_device(self, device: Device | str) -> Self:
         """Move everything to a device; parameters take its autodiff if it has it, else keep theirs.
 
         A `valid()` module gets values of its own instead of moving what it shares; then it is not
         live any more.
 
         Args:
-            device: the new home.
+            device: the new home, or its name.
+
+        Raises:
+            DTypeError: it is neither.
         """
-        home = device.without_autodiff() if VALID in self.__dict__ else device
+        home = named_device(device) if isinstance(device, str) else device
+        if not isinstance(home, Device):
+            raise DTypeError("to_device", "needs a device or its name", got=type(device).__name__)
+        if VALID in self.__dict__:
+            home = home.without_autodiff()
 
         def fits(leaf: Any) -> bool:
             if leaf.b.resource is not home.resource:
@@ -316,7 +323,7 @@ class Module(metaclass=ModuleMeta):
         Raises:
             DTypeError: it is no float dtype.
         """
-        if not dtype.is_float:
+        if not getattr(dtype, "is_float", False):
             raise DTypeError("to_dtype", "a module's dtype is a float", got=dtype)
 
         def fits(leaf: Any) -> bool:
@@ -324,14 +331,14 @@ class Module(metaclass=ModuleMeta):
 
         return self._convert(fits, lambda t: t.cast(dtype), lambda t: t.to(dtype))
 
-    def to(self, *where: Device | DType) -> Self:
+    def to(self, *where: Device | DType | str) -> Self:
         """Move to devices and convert to dtypes, one after the other.
 
         Args:
-            where: devices and float dtypes.
+            where: devices, or their names, and float dtypes.
         """
         for w in where:
-            if isinstance(w, Device):
+            if isinstance(w, (Device, str)):
                 self.to_device(w)
             else:
                 self.to_dtype(w)
@@ -418,7 +425,11 @@ class Module(metaclass=ModuleMeta):
 
         Args:
             selector: which, as for `select`; None for all.
+
+        Raises:
+            ArgumentError: no parameter stands at or under a path.
         """
+        self._named("freeze", selector)
         for _, p in self.select(selector):
             p.set_requires_grad(False)
         return self
@@ -428,12 +439,25 @@ class Module(metaclass=ModuleMeta):
 
         Args:
             selector: which, as for `select`; None for all.
+
+        Raises:
+            ArgumentError: no parameter stands at or under a path.
         """
+        self._named("unfreeze", selector)
         for _, p in self.select(selector):
             p.set_requires_grad(True)
         return self
 
-    def fork(self, device: Device | None = None) -> Self:
+    def _named(self, op: str, selector: Selector | None) -> None:
+        """Refuse a path that names nothing: a slip of the pen would train what should be frozen."""
+        if isinstance(selector, str) and selector and not self.select(selector):
+            paths = [path for path, _ in self.named_modules()] + [p for p, _ in self.select()]
+            raise ArgumentError(
+                op, "no parameter stands at or under this path",
+                got=repr(selector), remedy=nearest(selector, paths),
+            )  # fmt: skip
+
+    def fork(self, device: Device | str | None = None) -> Self:
         """Return an independent copy: same values, ids and flags, new tape identities.
 
         Args:
