@@ -63,6 +63,13 @@ def test_missing_plugin_names_the_remedy(installed: list[EntryPoint]) -> None:
         group.load("zzzzzz")
 
 
+def test_a_package_that_is_installed_is_not_the_remedy(installed: list[EntryPoint]) -> None:
+    installed.append(entry("cube-cuda", "plugin_under_test:GOOD", "burn-cube-backend"))
+    with pytest.raises(BackendLoadError, match="burn-cube-backend is installed and has none yet") as caught:
+        PluginGroup("burn.backends", 1).load("cuda")
+    assert "uv sync" not in str(caught.value)
+
+
 def test_missing_plugin_is_found_after_a_refresh(installed: list[EntryPoint]) -> None:
     group = PluginGroup("burn.backends", 1)
     with pytest.raises(BackendLoadError):

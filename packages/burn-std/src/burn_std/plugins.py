@@ -207,7 +207,10 @@ class PluginGroup:
         here = ", ".join(self.names()) or "none"
         if name in known:
             package = known[name]
-            remedy = f"Install {package} of this project: uv sync --package {package}."
+            if any(_origin(e)[0] == package for found in self._found().values() for e in found):
+                remedy = f"{package} is installed and has none yet; see `python -m burn backends`."
+            else:
+                remedy = f"Install {package} of this project: uv sync --package {package}."
         else:
             remedy = nearest(name, [*self.names(), *known]) or "See `python -m burn backends`."
         return BackendLoadError(

@@ -153,7 +153,7 @@ def _kernels(entry: Entry) -> Iterator[tuple[str, str]]:
         try:
             table = resource(name).backend.table
         except BurnError as error:
-            yield label, f"not loaded: {error.rule}"
+            yield label, f"not loaded: {error}"
             continue
         kernel = table.get(entry.name)
         if kernel is not None:
