@@ -65,7 +65,9 @@ def test_missing_plugin_names_the_remedy(installed: list[EntryPoint]) -> None:
 
 def test_a_package_that_is_installed_is_not_the_remedy(installed: list[EntryPoint]) -> None:
     installed.append(entry("cube-cuda", "plugin_under_test:GOOD", "burn-cube-backend"))
-    with pytest.raises(BackendLoadError, match="burn-cube-backend is installed and has none yet") as caught:
+    with pytest.raises(
+        BackendLoadError, match="burn-cube-backend is installed and has none yet"
+    ) as caught:
         PluginGroup("burn.backends", 1).load("cuda")
     assert "uv sync" not in str(caught.value)
 
