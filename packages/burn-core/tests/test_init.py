@@ -8,7 +8,7 @@ import pytest
 
 import burn_tensor as bt
 from burn_core import Parameter, init
-from burn_std import ArgumentError, ShapeError
+from burn_std import ArgumentError, DTypeError, ShapeError
 from burn_std.dtypes import bfloat16, float64
 
 
@@ -96,5 +96,7 @@ def test_refusals() -> None:
         init.calculate_gain("softmax")
     with pytest.raises(ArgumentError):
         init.kaiming_uniform_(made(3, 3), mode="fan")
+    with pytest.raises(DTypeError, match="fills a parameter or a buffer; got Tensor"):
+        init.zeros_(bt.ones(2))  # type: ignore[arg-type]
     assert init.calculate_gain("leaky_relu", 0.2) == pytest.approx(math.sqrt(2 / 1.04))
     assert init.kaiming_uniform_(made(3, 0)).shape == (3, 0)

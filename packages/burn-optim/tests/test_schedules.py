@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from burn_optim import SGD
 from burn_optim.lr_scheduler import (
     ComposedLR,
     ConstantLR,
@@ -151,6 +152,12 @@ def test_one_cycle_stays_at_its_end():
 def test_what_makes_no_sense_is_refused(make):
     with pytest.raises(ArgumentError):
         make()
+
+
+def test_an_optimizer_as_rate_gets_the_remedy():
+    with pytest.raises(ArgumentError, match="holds no optimizer; got SGD") as caught:
+        StepLR(SGD(lr=0.1), step_size=1)
+    assert "lr=schedule.lr" in caught.value.remedy
 
 
 def test_every_class_has_a_maker_above():

@@ -8,7 +8,7 @@ import pytest
 import burn_tensor as bt
 from burn_dispatch import Device
 from burn_optim import SGD, Adam, AdamW
-from burn_std import ArgumentError, AutodiffError, ShapeError, StoreError
+from burn_std import ArgumentError, AutodiffError, DTypeError, ShapeError, StoreError
 
 RNG = np.random.default_rng(5)
 GRADS = [[RNG.standard_normal((3, 2)), RNG.standard_normal(4)] for _ in range(6)]
@@ -171,6 +171,17 @@ def test_settings_out_of_range_are_refused(make):
 def test_parameters_as_first_argument_get_the_remedy(pair):
     with pytest.raises(ArgumentError, match="holds no parameters; got generator"):
         AdamW(pair().parameters())
+
+
+def test_what_pytorch_writes_gets_the_remedy(pair):
+    model, opt = pair(), AdamW()
+    for given in (model.a.sum(), None):
+        with pytest.raises(DTypeError, match="what backward returned"):
+            opt.step(model, given)
+    with pytest.raises(AttributeError, match="nothing to zero"):
+        opt.zero_grad()
+    with pytest.raises(AttributeError, match=r"AdamW\.nope: optimizers have no such attribute\.$"):
+        _ = opt.nope
 
 
 def test_two_devices_are_updated_in_one_step(weights):

@@ -10,7 +10,7 @@ from typing import Any
 
 from burn_core.parameter import Buffer, Parameter
 from burn_dispatch import Device
-from burn_std import ArgumentError, DType, ShapeError
+from burn_std import ArgumentError, DType, DTypeError, ShapeError
 from burn_std.dtypes import float32, float64
 from burn_tensor import Tensor, eye, linalg, zeros
 
@@ -18,6 +18,12 @@ Target = Parameter | Buffer
 
 
 def _plain(param: Target) -> Any:
+    given: Any = param
+    if not isinstance(given, (Parameter, Buffer)):
+        raise DTypeError(
+            "nn.init", "fills a parameter or a buffer", got=type(given).__name__,
+            remedy="Write nn.Parameter(tensor), or make the tensor with the values you want.",
+        )  # fmt: skip
     return param.b.resource.plain_context()
 
 
@@ -116,7 +122,8 @@ def constant_(param: Target, val: float) -> Target:
         >>> burn.nn.init.constant_(burn.Parameter(burn.zeros(2)), 0.5).tolist()
         [0.5, 0.5]
     """
-    param.set(_plain(param).full(param.dtype, param.shape, val))
+    ctx = _plain(param)
+    param.set(ctx.full(param.dtype, param.shape, val))
     return param
 
 
@@ -161,7 +168,8 @@ def eye_(param: Target) -> Target:
     """
     if len(param.shape) != 2:
         raise ShapeError("eye_", "needs a matrix", got=param.shape)
-    param.set(eye(*param.shape, dtype=param.dtype, device=_plain(param).device))
+    ctx = _plain(param)
+    param.set(eye(*param.shape, dtype=param.dtype, device=ctx.device))
     return param
 
 

@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Iterator, Mapping
 from itertools import chain, repeat
 from numbers import Real
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from burn_core import Module, Parameter, ParamGroup, Selector, group_of
 from burn_optim.gradients import Gradients
@@ -22,6 +22,12 @@ from burn_tensor import Tensor
 
 # C-level setter of the payload slot: a loop over it is one call that no signal can split.
 _set_payload: Any = Tensor.v.__set__  # type: ignore[misc]
+
+# What PyTorch's optimizers have, and what to write instead.
+_OTHERWISE = {
+    "zero_grad": "Nothing accumulates, there is nothing to zero.",
+    "param_groups": "Look at opt.groups; hand rates to opt.step(model, grads, lr=...).",
+}
 
 # One rate for all, or by name of group; "" is the rate of what no group takes.
 Rates = float | Mapping[str, float]
@@ -85,6 +91,13 @@ class Optimizer:
         # Found by identity; weak keys would compare parameters by ==, which is elementwise.
         self._state: dict[Parameter, dict[str, Tensor]] = {}
         self._owners: dict[Parameter, Group | None] = {}
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            text = f"{type(self).__name__}.{name}: optimizers have no such attribute."
+            hint = _OTHERWISE.get(name)
+            raise AttributeError(f"{text} {hint}" if hint else text)
 
     # ---- what a subclass says -----------------------------------------------------------------
 
@@ -244,7 +257,14 @@ class Optimizer:
         Raises:
             ArgumentError: `grads` holds no gradient of the model, a rate has the name of no group,
                 or this optimizer cannot update a parameter.
+            DTypeError: `grads` holds no gradients at all, as a loss.
         """
+        given: Any = grads
+        if isinstance(given, Tensor) or not hasattr(given, "take"):
+            raise DTypeError(
+                f"{type(self).__name__}.step", "grads is what backward returned",
+                got=type(given).__name__, remedy="Write opt.step(model, loss.backward()).",
+            )  # fmt: skip
         if isinstance(lr, Mapping):
             unknown = sorted(set(lr) - {"", *(g.name for g in self.groups)})
             if unknown:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from numbers import Real
 from typing import Any
 
 from burn_std import ArgumentError, StoreError
@@ -18,10 +19,16 @@ class LRScheduler:
         position: steps made so far.
 
     Raises:
-        ArgumentError: the rate is negative or not finite.
+        ArgumentError: the rate is no number, negative or not finite.
     """
 
     def __init__(self, lr: float, /) -> None:
+        given: Any = lr
+        if not isinstance(given, Real):
+            raise ArgumentError(
+                type(self).__name__, "lr is a number; a schedule holds no optimizer",
+                got=type(given).__name__, remedy="Write opt.step(model, grads, lr=schedule.lr).",
+            )  # fmt: skip
         if not 0 <= lr < float("inf"):
             raise ArgumentError(
                 type(self).__name__, "lr must not be negative and is finite", got=lr
