@@ -194,7 +194,7 @@ class _Heads:
             0 if mask is None else mask.offset, *extents, *strides, float(factor),
         ]  # fmt: skip
         rows = scores.size // self.keys
-        run_rows(engine, weights_kernel, (self.kind, what, how), rows, self.keys * 16, args)
+        run_rows(engine, weights_kernel, (self.kind, what, how), rows, self.keys * 4.0, args)
 
 
 def _turned(x: CubeTensor) -> CubeTensor:
@@ -298,7 +298,7 @@ def attention_backward(
         how = layout(engine, heads.keys, index)
         args = [ds.buf, p.buf, heads.keys]
         rows = ds.size // heads.keys
-        run_rows(engine, slopes_kernel, (kind, how), rows, heads.keys * 6, args)
+        run_rows(engine, slopes_kernel, (kind, how), rows, heads.keys * 1.5, args)
     factor = scale if scale is not None else 1 / sqrt(q.shape[-1])
     dq = _scaled(engine, product(engine, ds, heads.k), factor)
     dk = _scaled(engine, product(engine, _turned(ds), heads.q), factor)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from burn_cube import Kernel
+from burn_cube.runtime.profiling import profiles
 from burn_cube.types import Vector
 from burn_cube_backend.code import Code, Val
 from burn_cube_backend.engine import Engine
@@ -23,6 +24,10 @@ STEPS, PANEL = 4, 8
 SHORT = 2 * LANES
 # A piece of a row has at least this many elements, a piece of columns this many rows.
 PIECE, ROWS = 1 << 14, 256
+# What a step of one vector costs, in the operations that the runtime counts.
+VECTOR_WORK = 6.0
+# Reductions of one shape and layout whose plans are kept.
+_MOST_PLANS = 4096
 _OPS = {"sum": "add", "prod": "mul", "max": "max", "min": "min", "argmax": "gt", "argmin": "lt"}
 
 
@@ -201,9 +206,49 @@ def column_kernel(s: Spec) -> Kernel:
     return code.finish()
 
 
+class Plan(NamedTuple):
+    """A reduction in one launch, all but its memory."""
+
+    program: Any
+    cubes: int
+    work: float
+    before: tuple[int, ...]
+    after: tuple[int, ...]
+    shape: tuple[int, ...]
+    dtype: DType
+
+
+def planned(engine: Engine, key: Any, x: CubeTensor) -> CubeTensor | None:
+    """Return the reduction of a key seen before, None where there is no plan."""
+    plan: Plan | None = engine.providers.get("reductions", {}).get(key)
+    if plan is None:
+        return None
+    out = engine.empty(plan.shape, plan.dtype)
+    args = [out.buf, x.buf, *plan.before, x.offset, *plan.after]
+    _launched(engine, plan, args)
+    return out
+
+
+def _launched(engine: Engine, plan: Plan, args: Any) -> None:
+    # The runtime cannot see how long the loop of a unit is.
+    plan.program.cost = plan.work
+    if profiles():
+        engine.client.run(plan.program, (plan.cubes, 1, 1), args)
+    else:
+        plan.program.launch((plan.cubes, 1, 1), args)
+
+
+def _keep(engine: Engine, key: Any, plan: Plan) -> None:
+    plans = engine.providers.setdefault("reductions", {})
+    if len(plans) >= _MOST_PLANS:
+        plans.clear()
+    plans[key] = plan
+
+
 def reduced(
-    engine: Engine, r: Any, start: Any, x: CubeTensor, out: CubeTensor, outer: Any, inner: Any
-) -> bool:
+    engine: Engine, r: Any, start: Any, x: CubeTensor, out: CubeTensor, outer: Any, inner: Any,
+    key: Any = None,
+) -> bool:  # fmt: skip
     """Reduce on a processor; False where these kernels do not fit.
 
     Args:
@@ -214,6 +259,7 @@ def reduced(
         out: row-major result.
         outer: extents and strides of the results.
         inner: the same of the reduced dims.
+        key: by which `planned` finds what one launch computes.
     """
     client = engine.client
     if client.properties.kind != "cpu" or client.name != "cpu" or r.op not in _OPS:
@@ -223,9 +269,9 @@ def reduced(
     (extents, strides), length, hop = outer, inner[0][0], inner[1][0]
     index = engine.index_dtype(x, out, count=max(out.size, length))
     args = (r.op, r.source, r.middle, r.acc)
-    threads = getattr(client.runtime, "threads", 1)
+    threads: int = client.runtime.threads  # type: ignore[attr-defined]  # of the cpu runtime
     if hop == 1 and length >= SHORT:
-        return _rows(engine, args, start, x, out, (extents, strides), length, index, threads)
+        return _rows(engine, args, start, x, out, (extents, strides), length, index, threads, key)
     columns = extents[-1]
     if strides[-1] != 1 or columns < LANES or length < 2:
         return False
@@ -240,17 +286,21 @@ def reduced(
     target = out if pieces == 1 else engine.empty((pieces, out.size), kind)
     heads, steps = (extents[:-1] or (1,)), (strides[:-1] or (0,))
     spec = Spec(*args, kind, start, len(heads), panel, index)
-    _weighed(engine, column_kernel, spec, piece * panel * 4)
-    engine.cubes(column_kernel, (spec,), panels * count * pieces, [
-        target.buf, x.buf, panels, columns, count, piece, length, hop, x.offset, *heads, *steps,
-    ])  # fmt: skip
+    before, after = (panels, columns, count, piece, length, hop), (*heads, *steps)
+    plan = Plan(
+        engine.loaded(column_kernel, (spec,)), panels * count * pieces,
+        max(1.0, piece * panel * VECTOR_WORK), before, after, out.shape, out.dtype,
+    )  # fmt: skip
+    _launched(engine, plan, [target.buf, x.buf, *before, x.offset, *after])
+    if pieces == 1 and key is not None:
+        _keep(engine, key, plan)
     return pieces == 1 or _again(engine, r, start, target, out)
 
 
 def _rows(
     engine: Engine, args: tuple[str, DType, DType, DType], start: Any, x: CubeTensor,
     out: CubeTensor, outer: Any,
-    length: int, index: DType, threads: int,
+    length: int, index: DType, threads: int, key: Any,
 ) -> bool:  # fmt: skip
     extents, strides = outer
     pieces = 1
@@ -261,11 +311,14 @@ def _rows(
     kind = out.dtype if pieces == 1 else args[3]
     target = out if pieces == 1 else engine.empty((out.size, pieces), kind)
     spec = Spec(*args, kind, start, len(extents), 0, index)
-    _weighed(engine, row_kernel, spec, piece)
-    engine.cubes(row_kernel, (spec,), out.size * pieces, [
-        target.buf, x.buf, pieces, piece, length, x.offset, *extents, *strides,
-    ])  # fmt: skip
+    before, after = (pieces, piece, length), (*extents, *strides)
+    work = max(1.0, piece / LANES * VECTOR_WORK)
+    program = engine.loaded(row_kernel, (spec,))
+    plan = Plan(program, out.size * pieces, work, before, after, out.shape, out.dtype)
+    _launched(engine, plan, [target.buf, x.buf, *before, x.offset, *after])
     if pieces == 1:
+        if key is not None:
+            _keep(engine, key, plan)
         return True
     last = Spec(args[0], kind, kind, kind, out.dtype, start, 1, 0, index)
     engine.cubes(row_kernel, (last,), out.size, [
@@ -278,10 +331,3 @@ def _again(engine: Engine, r: Any, start: Any, parts: CubeTensor, out: CubeTenso
     last = r._replace(source=r.acc, middle=r.acc)
     count = parts.shape[0]
     return reduced(engine, last, start, parts, out, ((out.size,), (1,)), ((count,), (out.size,)))
-
-
-def _weighed(engine: Engine, make: Any, spec: Spec, work: int) -> None:
-    """Tell the runtime how much one unit does: it cannot see how long the loop is."""
-    program = engine.loaded(make, (spec,))
-    if hasattr(program, "cost"):
-        program.cost = max(1, work)

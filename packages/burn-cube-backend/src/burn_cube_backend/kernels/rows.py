@@ -199,11 +199,11 @@ def row_code(name: str, how: Layout) -> Code:
 
 
 def run_rows(
-    engine: Engine, make: Any, spec: tuple[Any, ...], rows: int, length: int, args: list[Any]
+    engine: Engine, make: Any, spec: tuple[Any, ...], rows: int, work: float, args: list[Any]
 ) -> None:
-    """Launch a row kernel with one cube per row; its length decides if threads share the rows."""
+    """Launch a row kernel with one cube per row; `work` on one decides if threads share them."""
     program = engine.loaded(make, spec)
     if hasattr(program, "cost"):
         # The runtime guesses eight rounds of a loop, of which a row knows better.
-        program.cost = max(1, length)
+        program.cost = max(1.0, work)
     engine.cubes(make, spec, rows, args)

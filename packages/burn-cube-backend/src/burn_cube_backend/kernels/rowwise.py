@@ -73,7 +73,7 @@ def _softmax(engine: Engine, x: CubeTensor, dim: int, dtype: DType | None, log: 
     how = layout(engine, length, engine.index_dtype(x, out, count=x.size))
     args = [out.buf, x.buf, length, x.offset]
     spec = (log, x.dtype, target, how)
-    run_rows(engine, softmax_kernel, spec, x.size // length, length * 16, args)
+    run_rows(engine, softmax_kernel, spec, x.size // length, length * 3.0, args)
     if dim == last:
         return out
     back = sorted(range(len(turned)), key=turned.__getitem__)
@@ -162,7 +162,7 @@ def _normalised(
             *[p.buf for p in params if p is not None], length, x.offset,
             *[0 if p is None else p.offset for p in params], eps,
         ]  # fmt: skip
-        run_rows(engine, norm_kernel, spec, rows, length * 4, args)
+        run_rows(engine, norm_kernel, spec, rows, length * 1.5, args)
     return out, mean, root
 
 
