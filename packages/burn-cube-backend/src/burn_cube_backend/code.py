@@ -11,10 +11,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from burn_cube import Builder, Kernel
-from burn_cube.ir import Op
-from burn_cube.passes import simplify
-from burn_cube.types import scalar_of
-from burn_cube.verify import verify
+from burn_cube.spi import Op, scalar_of, simplify, verify
 from burn_std import DType, dtypes as d
 
 UNITS = 256

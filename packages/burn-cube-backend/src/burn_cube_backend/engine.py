@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 
 from burn_cube import Client, DeviceArray, Kernel
-from burn_cube.runtime.base import Program
-from burn_cube.runtime.profiling import profiles
+from burn_cube.spi import Program, profiles
 from burn_cube_backend.code import UNITS
 from burn_cube_backend.dtypes import host_dtype
 from burn_cube_backend.geometry import Ints, dense, is_dense, size_of

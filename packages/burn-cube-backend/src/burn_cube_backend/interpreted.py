@@ -14,8 +14,7 @@ from typing import Any
 import numpy as np
 
 from burn_cube import DeviceArray, Kernel
-from burn_cube.interpreter import interpret
-from burn_cube.runtime.base import Program, Properties, Runtime
+from burn_cube.spi import Program, Properties, Runtime, interpret
 from burn_cube_backend.dtypes import host_dtype
 from burn_std import dtypes as d
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from burn_backend import API_VERSION, Backend
 from burn_cube import Client, client
-from burn_cube.runtime.base import API_VERSION as RUNTIMES
+from burn_cube.spi import API_VERSION as RUNTIMES
 from burn_cube_backend.dtypes import host_dtype
 from burn_cube_backend.engine import Engine
 from burn_cube_backend.kernels.create import wrapped

@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from burn_cube_backend.code import Code, Val
-from burn_ir.scalar import Node
-from burn_ir.scalar_math import PYTHON
+from burn_ir import Node
 from burn_std import DType, dtypes as d
 
 LARGEST = {
@@ -67,13 +66,10 @@ class Expression:
             return self.value(node.args[0]).cast(target)
         args = [self.part(a) for a in node.args]
         first = next((a for a in args if isinstance(a, Val)), None)
-        if first is None and op != "where":
-            return PYTHON[op](*args)
         if op == "where":
             return self._where(args)
-        if first is None:
-            return PYTHON[op](*args)
-        vals = [a if isinstance(a, Val) else self.code.const(a, first.dtype) for a in args]
+        kind = self.dtype if first is None else first.dtype
+        vals = [a if isinstance(a, Val) else self.code.const(a, kind) for a in args]
         return self._operation(op, vals)
 
     def _where(self, args: list[Any]) -> Any:

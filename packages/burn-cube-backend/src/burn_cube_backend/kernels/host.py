@@ -17,8 +17,7 @@ from burn_cube_backend.engine import Engine
 from burn_cube_backend.payload import CubeTensor
 from burn_cube_backend.table import kernel
 from burn_ir import CATALOG
-from burn_std import parse_dtype
-from burn_std.plugins import PluginGroup
+from burn_std import PluginGroup, parse_dtype
 
 ON_HOST = ("det", "solve", "triangular_solve", "lu", "qr", "svd", "ctc_loss")
 

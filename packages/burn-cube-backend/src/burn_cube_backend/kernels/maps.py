@@ -7,11 +7,11 @@ Halves compute in float32 and round once.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from burn_cube import DeviceArray, Kernel, Vector
-from burn_cube.runtime.base import Program
+from burn_cube.spi import Program
 from burn_cube_backend.code import UNITS, Code, Val
 from burn_cube_backend.engine import FAR, Engine
 from burn_cube_backend.geometry import (
@@ -25,8 +25,7 @@ from burn_cube_backend.geometry import (
 from burn_cube_backend.payload import CubeTensor
 from burn_cube_backend.scalar_code import LARGEST, Expression
 from burn_cube_backend.table import kernel, maker
-from burn_ir import CATALOG, Entry
-from burn_ir.scalar import Node, bind, names, parse
+from burn_ir import CATALOG, Entry, Node, bind, parse
 from burn_std import DType, dtypes as d
 
 HALVES = (d.float16, d.bfloat16)
@@ -414,7 +413,14 @@ def _register(entry: Entry) -> None:
 
 
 def _decomposed(entry: Entry) -> bool:
-    return entry.name in _BOUNDS_OF_INTS or bool(names(parse(entry.expr or "0")) & _PLACES)
+    names = {node.value for node in _nodes(parse(entry.expr or "0")) if node.op == "name"}
+    return entry.name in _BOUNDS_OF_INTS or bool(names & _PLACES)
+
+
+def _nodes(node: Node) -> Iterator[Node]:
+    yield node
+    for arg in node.args:
+        yield from _nodes(arg)
 
 
 for _entry in list(CATALOG):
@@ -455,7 +461,7 @@ def computed(engine: Engine, text: str, out: DType, **given: CubeTensor) -> Cube
     """Return an expression over tensors, which broadcast; names are those of the arguments."""
     tensors = [engine.solid(x) for x in given.values()]
     operands = tuple(Operand(n, x.dtype, False) for n, x in zip(given, tensors, strict=True))
-    plan = plan_of(engine, "expression", parse(text), operands, out, tensors)
+    plan = plan_of(engine, "expression", bind(parse(text), {}), operands, out, tensors)
     return launch(engine, plan, result(engine, plan), tensors, ())
 
 
