@@ -16,7 +16,7 @@ from burn_dataset import (
     collate,
 )
 from burn_dispatch import Device
-from burn_std import ArgumentError, DTypeError, StoreError
+from burn_std import ArgumentError, DTypeError, ShapeError, StoreError
 
 
 class Pair(NamedTuple):
@@ -41,6 +41,8 @@ def test_items_are_joined_field_by_field():
     assert collate([Pair(1, 2.0), Pair(3, 4.0)]).y.tolist() == [2, 4]
     with pytest.raises(DTypeError, match="Pass collate="):
         collate([object()])
+    with pytest.raises(ShapeError, match=r"got \(2,\) and \(3,\)\. Pad the items"):
+        collate([np.ones(2), np.ones(3)])
 
 
 def test_batches_are_tensors_on_the_device():

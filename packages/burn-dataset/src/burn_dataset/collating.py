@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from burn_dispatch import Device
-from burn_std import DTypeError
+from burn_std import DTypeError, ShapeError
 from burn_tensor import Tensor, tensor
 
 
@@ -20,6 +20,7 @@ def collate(items: Sequence[Any]) -> Any:
 
     Raises:
         DTypeError: items of a kind that cannot be stacked.
+        ShapeError: arrays of different shapes.
 
     Example:
         >>> collate([(1, 2.0), (3, 4.0)])
@@ -27,9 +28,9 @@ def collate(items: Sequence[Any]) -> Any:
     """
     first = items[0]
     if isinstance(first, (bool, int, float, np.generic, np.ndarray)):
-        return np.stack([np.asarray(i) for i in items])
+        return _stacked([np.asarray(i) for i in items])
     if isinstance(first, Tensor):
-        return np.stack([i.numpy() for i in items])
+        return _stacked([i.numpy() for i in items])
     if isinstance(first, tuple) and hasattr(first, "_fields"):
         return type(first)(*(collate(c) for c in zip(*items, strict=True)))
     if isinstance(first, (tuple, list)):
@@ -44,6 +45,17 @@ def collate(items: Sequence[Any]) -> Any:
         got=type(first).__name__,
         remedy="Pass collate=.",
     )
+
+
+def _stacked(arrays: list[np.ndarray[Any, Any]]) -> np.ndarray[Any, Any]:
+    first = arrays[0].shape
+    for a in arrays:
+        if a.shape != first:
+            raise ShapeError(
+                "collate", "the arrays of a batch have one shape", got=f"{first} and {a.shape}",
+                remedy="Pad the items, or pass collate=.",
+            )  # fmt: skip
+    return np.stack(arrays)
 
 
 def to_tensors(batch: Any, device: Device | None) -> Any:
