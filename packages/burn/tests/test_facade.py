@@ -34,4 +34,6 @@ def test_parts_load_when_named() -> None:
 def test_an_unknown_name_has_a_hint() -> None:
     with pytest.raises(AttributeError, match=r"burn\.zeros"):
         burn.zeroes  # noqa: B018
+    with pytest.raises(AttributeError, match=r"burn\.store\.save\(model, path\)"):
+        burn.save  # noqa: B018
     assert "train" in dir(burn)

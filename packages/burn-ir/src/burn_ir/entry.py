@@ -132,7 +132,12 @@ def _attributes_checked(
                 raise DTypeError(op, f"{name} must be a bool", got=type(args[place]).__name__)
         for place in dtypes:
             if args[place] is not None and not isinstance(args[place], DType):
-                raise DTypeError(op, "dtype must be a dtype", got=type(args[place]).__name__)
+                given = args[place]
+                raise DTypeError(
+                    op, "dtype must be a dtype",
+                    got=repr(given) if isinstance(given, (str, type)) else type(given).__name__,
+                    remedy="Write burn.float32, burn.int64, ...",
+                )  # fmt: skip
         for place, attr in rest:
             value = args[place]
             if attr.name in NUMBERS and isinstance(value, _NO_NUMBER):

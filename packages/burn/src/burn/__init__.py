@@ -74,15 +74,41 @@ if TYPE_CHECKING:
 else:
     _LAZY = {"dataset": "burn.dataset", "store": "burn.store", "train": "burn.train"}
 
+    # What `torch` has under this name, and what to write instead.
+    _OTHERWISE = {
+        "save": "Write burn.store.save(model, path).",
+        "load": "Write burn.store.load(model, path); burn.store.open(path) reads tensors.",
+        "compile": 'Use a device that records: burn.device("fusion-flex").',
+        "cuda": "A device is a value: burn.Device.cuda(); burn.Device.enumerate() lists them.",
+        "autograd": "Use loss.backward(), burn.grad or burn.value_and_grad.",
+        "inference_mode": "Use burn.no_grad, or model.valid().",
+        "set_default_dtype": "Configure a device: burn.device(name).configure(burn.float64).",
+        "set_default_device": "Write `with device:`, or set BURN_DEVICE.",
+        "Generator": "Use burn.manual_seed(seed) or device.seed(seed).",
+        "FloatTensor": "Write burn.tensor(data, dtype=burn.float32).",
+        "LongTensor": "Write burn.tensor(data, dtype=burn.int64).",
+        "utils": "Data sets and loaders are in burn.dataset.",
+        "asarray": "Use burn.as_tensor(data).",
+        "half": "Write burn.float16.",
+        "float": "Write burn.float32.",
+        "double": "Write burn.float64.",
+        "short": "Write burn.int16.",
+        "int": "Write burn.int32.",
+        "long": "Write burn.int64.",
+        "bool": "Write burn.bool_.",
+    }
+
     def __getattr__(name: str) -> object:
         """Import a part at its first use."""
         module = _LAZY.get(name)
         if module is None:
             from difflib import get_close_matches
 
-            near = get_close_matches(name, __all__, 1)
-            hint = f" Did you mean burn.{near[0]}?" if near else ""
-            raise AttributeError(f"burn: no such name; got {name!r}.{hint}")
+            hint = _OTHERWISE.get(name)
+            if hint is None:
+                near = get_close_matches(name, __all__, 1)
+                hint = f"Did you mean burn.{near[0]}?" if near else ""
+            raise AttributeError(f"burn: no such name; got {name!r}. {hint}".rstrip())
         from importlib import import_module
 
         globals()[name] = part = import_module(module)
