@@ -10,6 +10,7 @@ import pytest
 
 import burn_tensor as bt
 from burn_core import Config, Module, ModuleConfig, Parameter
+from burn_dispatch import Device
 from burn_std import ConfigError, DType
 from burn_std.dtypes import bfloat16, float32
 from burn_tensor import functional as F
@@ -29,6 +30,13 @@ class Wide(Layer):
         self.parts = parts
         self.act = act
         self.rest = rest
+
+
+def test_a_constructor_without_a_device_makes_its_parts_on_the_one_that_is_asked_for() -> None:
+    config = Layer(2).config()
+    assert config.init("flex:1").weight.device == Device.flex(1)
+    assert config.init(Device.flex().autodiff()).weight.is_require_grad()
+    assert not config.init().weight.is_require_grad()
 
 
 def test_recorded_call_survives_json() -> None:

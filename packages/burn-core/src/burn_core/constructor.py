@@ -22,7 +22,7 @@ from burn_core.encoding import (
     register_modules,
     write_json,
 )
-from burn_dispatch import Device
+from burn_dispatch import Device, device as named_device
 from burn_std import ConfigError
 
 _MODULES: WeakValueDictionary[str, type] = WeakValueDictionary()
@@ -142,16 +142,20 @@ class ModuleConfig:
                 out[key] = _form(value, f"{name}.{key}")
         return cls(name, out)
 
-    def init(self, device: Device | None = None) -> Any:
+    def init(self, device: Device | str | None = None) -> Any:
         """Build the module, with fresh parameters.
 
         Args:
-            device: passed as `device=` to every constructor that takes it.
+            device: a device or its name: passed as `device=` to every constructor that takes it,
+                and the default device of those that do not.
 
         Raises:
             ConfigError: the class is not loaded, or fields are unknown or missing (all named).
         """
-        return _build(self, device, {})
+        if device is None:
+            return _build(self, None, {})
+        with named_device(device) as home:
+            return _build(self, home, {})
 
     def replace(self, **changes: Any) -> ModuleConfig:
         """Return a config with some arguments changed.
