@@ -16,6 +16,7 @@ import numpy as np
 from burn_cube_backend.engine import Engine
 from burn_cube_backend.geometry import broadcast_shape, size_of
 from burn_cube_backend.kernels.blas import Matrix, _matrix as matrix_of
+from burn_cube_backend.kernels.maps import copied
 from burn_cube_backend.payload import CubeTensor
 from burn_std import DType, dtypes as d
 
@@ -46,8 +47,8 @@ class CuBlas:
         }
 
     def multiply(
-        self, dtype: DType, shape: tuple[int, int, int], x: Matrix, y: Matrix, out: int,
-        steps: tuple[int, int], batches: int,
+        self, dtype: DType, shape: tuple[int, int, int], x: Matrix, y: Matrix,
+        at: tuple[int, int, int], steps: tuple[int, int], batches: int,
     ) -> None:  # fmt: skip
         """Compute out = x y for a batch; cuBLAS counts columns, so it is told out' = y' x'."""
         m, n, k = shape
@@ -59,8 +60,8 @@ class CuBlas:
         with self.runtime.stream:
             self.library.gemmStridedBatchedEx(
                 self.handle, int(y.turned), int(x.turned), n, m, k, one,
-                y.address, kind, y.lead, steps[1], x.address, kind, x.lead, steps[0],
-                one + pair.itemsize, out, kind, n, m * n, batches, sums, _DEFAULT_ALGORITHM,
+                at[1], kind, y.lead, steps[1], at[0], kind, x.lead, steps[0],
+                one + pair.itemsize, at[2], kind, n, m * n, batches, sums, _DEFAULT_ALGORITHM,
             )  # fmt: skip
 
 
@@ -101,14 +102,17 @@ def product(engine: Engine, x: CubeTensor, y: CubeTensor) -> CubeTensor | None:
     if not k or not m or not n or not size_of(batch):
         return None
     # The copies, if any, must live until the launch is queued.
-    left, x = matrix_of(engine, x, batch)
-    right, y = matrix_of(engine, y, batch)
+    x, y = (t if matrix_of(t, t.shape[:-2]) else copied(engine, t) for t in (x, y))
+    left, right = matrix_of(x, batch), matrix_of(y, batch)
+    if left is None or right is None:
+        return None
     steps = _step(left), _step(right)
     if steps[0] is None or steps[1] is None:
         return None
     out = engine.empty((*batch, m, n), x.dtype)
-    assert out.buf is not None  # noqa: S101 - it was just allocated
-    at = out.buf.pointer + out.offset * left.item
+    assert x.buf is not None and y.buf is not None and out.buf is not None  # noqa: S101 - solid
+    item = left.item
+    at = x.buf.pointer + x.offset * item, y.buf.pointer + y.offset * item, out.buf.pointer
     even = steps[0], steps[1]
     library.multiply(x.dtype, (m, n, k), left, right, at, even, size_of(batch))
     return out
