@@ -9,9 +9,8 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from burn_cube import Kernel
-from burn_cube.runtime.profiling import profiles
-from burn_cube.types import Vector
+from burn_cube import Kernel, Vector
+from burn_cube.spi import profiles
 from burn_cube_backend.code import Code, Val
 from burn_cube_backend.engine import Engine
 from burn_cube_backend.payload import CubeTensor

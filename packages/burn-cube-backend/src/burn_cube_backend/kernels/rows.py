@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from burn_cube.types import Vector
+from burn_cube import Vector
 from burn_cube_backend.code import UNITS, Buf, Code, Val
 from burn_cube_backend.engine import Engine
 from burn_std import DType
