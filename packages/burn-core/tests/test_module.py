@@ -335,6 +335,8 @@ def test_freezing_a_path_that_names_nothing_is_refused(tracking: Device) -> None
         with pytest.raises(ArgumentError) as caught:
             change("frist")
         assert caught.value.remedy == "Did you mean 'first'?"
+    with pytest.raises(AttributeError, match="freeze"):
+        model.first.factor.requires_grad = False
     model.freeze(re.compile("nothing"))  # a rule may choose nothing
     assert all(p.requires_grad for p in model.parameters())
 

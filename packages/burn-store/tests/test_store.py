@@ -19,7 +19,7 @@ import pytest
 import burn_store as store
 import burn_tensor as bt
 from burn_core import Buffer, Module, Parameter
-from burn_std import StoreError
+from burn_std import DTypeError, StoreError
 from burn_std.dtypes import bfloat16, bool_, float16, float32, int32, int64
 from burn_store.elements import NATIVE
 
@@ -559,3 +559,11 @@ def test_a_lazy_parameter_takes_what_is_loaded(tmp_path: Path) -> None:
     store.save_tensors({"weight": bt.ones(2, 3)}, tmp_path / "m.npz")
     assert store.load(model, tmp_path / "m.npz").complete
     assert model.weight.tolist() == [[1.0] * 3] * 2
+
+
+def test_what_is_no_module_gets_the_remedy(tmp_path):
+    tensors = {"a": bt.ones(2)}
+    with pytest.raises(DTypeError, match=r"store\.save: takes a module.*got dict.*save_tensors"):
+        store.save(tensors, tmp_path / "a.npz")
+    with pytest.raises(DTypeError, match=r"store\.load: takes a module.*store\.open"):
+        store.load(tmp_path / "a.npz", tensors)

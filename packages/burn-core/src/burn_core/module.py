@@ -34,6 +34,8 @@ _OTHERWISE = {
     "add_module": "Write self.name = module.",
     "register_module": "Write self.name = module.",
     "register_forward_hook": "Write a module that calls this one.",
+    "device": "Its parameters have one: next(model.parameters()).device.",
+    "save": "Write burn.store.save(model, path).",
     "half": "Use model.to_dtype(burn.float16).",
     "double": "Use model.to_dtype(burn.float64).",
     "float": "Use model.to_dtype(burn.float32).",

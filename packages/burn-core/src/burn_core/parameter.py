@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import secrets
 import weakref
-from typing import Any
+from typing import Any, NoReturn
 
 from burn_dispatch import Device, to_device
 from burn_std import BurnError, DType, DTypeError, ShapeError
@@ -140,6 +140,13 @@ class Parameter(Tensor):
     def requires_grad(self) -> bool:
         """Whether it is trained; `freeze` and `unfreeze` change it."""
         return self._requires_grad
+
+    @requires_grad.setter
+    def requires_grad(self, value: bool) -> NoReturn:
+        raise AttributeError(
+            "Parameter.requires_grad: is only read. Use model.freeze(path) and model.unfreeze, or "
+            "parameter.set_requires_grad(value)."
+        )
 
     def set_requires_grad(self, value: bool) -> None:
         """Freeze or unfreeze.

@@ -10,7 +10,7 @@ from typing import Any
 
 from burn_core import Module
 from burn_dispatch import Device
-from burn_std import StoreError, parse_dtype
+from burn_std import DTypeError, StoreError, parse_dtype
 from burn_store.adapters import Adapter, adapter_for
 from burn_store.elements import NATIVE, Array, Spec, byte_count
 from burn_store.files import replacing
@@ -62,6 +62,11 @@ def save_tensors(
     _write(Path(path), sources, metadata, format, shard_size, overwrite)
 
 
+def _need_module(op: str, model: object, remedy: str) -> None:
+    if not isinstance(model, Module):
+        raise DTypeError(op, "takes a module, then a path", got=type(model).__name__, remedy=remedy)
+
+
 def save(
     model: Module,
     path: PathLike,
@@ -93,6 +98,7 @@ def save(
         overwrite: False refuses to replace a file.
 
     Raises:
+        DTypeError: the first argument is no module.
         StoreError: no format fits, names collide, or the disk refuses; an older file stays intact.
 
     Example:
@@ -106,6 +112,9 @@ def save(
         ...         list(file), file.metadata
         (['model.factor'], {'epoch': '3'})
     """
+    _need_module(
+        "store.save", model, "Write tensors by name with store.save_tensors(tensors, path)."
+    )
     kind = format_to_write(Path(path), format)
     how = adapter_for(kind.layout, adapter)
     chosen, dropped = (
@@ -202,6 +211,7 @@ def load(
         options: of the format; for PyTorch files `key`, `unknown`, `max_items`, `expansion`.
 
     Raises:
+        DTypeError: the first argument is no module.
         StoreError: the file is corrupt, or (strict) names, shapes or dtypes do not fit; nothing is
             changed then. When the disk itself fails half-way the message says how far it came.
 
@@ -218,6 +228,7 @@ def load(
         >>> model.factor.tolist()
         [1.0, 1.0]
     """
+    _need_module("store.load", model, "Read tensors by name with store.open(path).")
     target = Path(path)
     kind = format_to_read(target, format)
     reading = kind.open(target, checked_options(kind, options))
