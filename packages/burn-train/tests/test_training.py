@@ -157,6 +157,14 @@ def test_a_learner_of_other_batches(device, loaders):
             Learner(made.model, made.optimizer, **bad)
 
 
+def test_misplaced_arguments_get_the_remedy(learner, loaders):
+    made = learner()
+    with pytest.raises(ArgumentError, match="the optimizer stands second"):
+        Learner(made.model, made.loss, made.optimizer)
+    with pytest.raises(ArgumentError, match="resume needs a directory"):
+        SupervisedTraining(*loaders(), epochs=1, view="plain").run(made, resume=True)
+
+
 def test_workers_serve_a_training(learner, loaders, parameters, device):
     one = learner()
     train, valid = loaders()

@@ -90,6 +90,11 @@ class Learner:
         ema: EMA | None = None,
         validate_average: bool = False,
     ) -> None:
+        if not hasattr(optimizer, "step"):
+            raise ArgumentError(
+                "Learner", "the optimizer stands second, the loss third",
+                got=type(optimizer).__name__,
+            )  # fmt: skip
         if accumulate < 1 or schedule_on not in ("step", "epoch"):
             raise ArgumentError(
                 "Learner", "accumulate is positive, schedule_on is step or epoch",

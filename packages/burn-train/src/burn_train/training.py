@@ -9,6 +9,7 @@ from typing import Any
 
 from burn_core import Module
 from burn_dataset import DataLoader
+from burn_std import ArgumentError
 from burn_train.checkpoint import Checkpoints
 from burn_train.evaluation import evaluate
 from burn_train.interrupter import Interrupter
@@ -138,8 +139,14 @@ class SupervisedTraining:
             resume: go on from the newest checkpoint that is whole, if there is one.
 
         Raises:
+            ArgumentError: there is nothing to resume from without a `directory=`.
             TrainError: a checkpoint cannot be written, or none of those there is whole.
         """
+        if resume and self.checkpoints is None:
+            raise ArgumentError(
+                "SupervisedTraining.run", "resume needs a directory", got="none",
+                remedy="Pass directory= to SupervisedTraining.",
+            )  # fmt: skip
         return Run(self, learner).go(resume)
 
     def evaluate(
