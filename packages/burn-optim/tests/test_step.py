@@ -193,3 +193,18 @@ def test_two_devices_are_updated_in_one_step(weights):
     SGD(lr=0.1).step(model, grads)
     assert model.a.item() == pytest.approx(0.8)
     assert model.b.item() == pytest.approx(0.7)
+
+
+def test_the_state_follows_a_model_that_is_moved(pair):
+    stays, moves = pair(), pair()
+    one, two = Adam(lr=0.1), Adam(lr=0.1)
+    for k, grads in enumerate(GRADS):
+        if k == 3:
+            moves.to_device(Device.flex(1).autodiff())
+        one.step(stays, stays.gradients(grads))
+        two.step(moves, moves.gradients(grads))
+    for a, b in zip(_values(stays), _values(moves), strict=True):
+        assert np.array_equal(a, b)
+    states = [two._state[p] for p in moves.parameters()]
+    assert states[0]["step"] is states[1]["step"]
+    assert {t.device.index for s in states for t in s.values()} == {1}

@@ -4,6 +4,10 @@ The builder itself is `burn_cube.Builder`. Here: the IR it makes, the passes, th
 interface that a runtime implements, the caches, and autotuning.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from burn_cube.autotune import (
     Candidate as Candidate,
     Tuner as Tuner,
@@ -44,3 +48,13 @@ from burn_cube.types import (
     width_of as width_of,
 )
 from burn_cube.verify import verify as verify
+
+if TYPE_CHECKING:
+    from burn_cube.runtime.llvm_jit import Jit
+
+
+def jit() -> Jit:
+    """Return the compiler of the cpu runtime, for native code beside kernels (needs llvmlite)."""
+    from burn_cube.runtime.llvm_jit import jit as compiler
+
+    return compiler()

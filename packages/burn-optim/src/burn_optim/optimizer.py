@@ -282,6 +282,7 @@ class Optimizer:
         gradients: dict[Parameter, Any] = {}
         owners: dict[Any, Group | None] = {}
         begun: dict[Any, dict[str, Tensor]] = {}
+        followed: dict[Any, Tensor] = {}
         for p, group in self._owned(model):
             g = grads.get(p) if keep else grads.take(p)
             if g is None:
@@ -289,6 +290,8 @@ class Optimizer:
             gradients[p] = g
             owner = self if group is None else group.optimizer
             state = owner._state.get(p) or owner._begin(model, p, begun)
+            if state["step"].b.resource is not p.b.resource:
+                state = owner._follow(p, state, followed)
             key = (id(owner), id(p.b.resource), p.dtype, id(state["step"]), tuple(state))
             together.setdefault(key, []).append(p)
             owners[key] = group
@@ -330,6 +333,19 @@ class Optimizer:
         state |= begun[key]
         self._state[p] = state
         return state
+
+    def _follow(
+        self, p: Parameter, state: dict[str, Tensor], followed: dict[Any, Tensor]
+    ) -> dict[str, Tensor]:
+        """Move the state of a parameter to where that went; counts that are one tensor stay one."""
+        made: dict[str, Tensor] = {}
+        for name, t in state.items():
+            key = (id(t), id(p.b.resource))
+            if key not in followed:
+                followed[key] = moved(t, p.device)
+            made[name] = followed[key]
+        self._state[p] = made
+        return made
 
     def _update_together(
         self, ctx: Any, params: list[Parameter], grads: list[Tensor], lr: float, skip: Tensor | None

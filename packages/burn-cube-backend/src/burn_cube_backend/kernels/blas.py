@@ -142,8 +142,7 @@ class Blas:
     """Products on the cpu runtime."""
 
     def __init__(self, runtime: Any, lib: Library) -> None:
-        from burn_cube.runtime.llvm_jit import jit
-        from burn_cube.spi import digest_of, kernel_cache
+        from burn_cube.spi import digest_of, jit, kernel_cache
 
         self.runtime = runtime
         self.products = lib.products

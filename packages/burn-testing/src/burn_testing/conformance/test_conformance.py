@@ -39,5 +39,7 @@ def test_two_devices_are_refused(name: str, device: Any, other: Any) -> None:
 
 
 def test_every_operation_has_samples() -> None:
-    missing = [e.name for e in CATALOG if e.name not in SAMPLES or e.name not in ERRORS]
+    # Third parties bring samples of their own with the operations they register.
+    ours = [e.name for e in CATALOG if "::" not in e.name]
+    missing = [name for name in ours if name not in SAMPLES or name not in ERRORS]
     assert not missing
