@@ -227,6 +227,7 @@ def from_numpy(array: np.ndarray[Any, Any], device: Device | str | None = None) 
         DTypeError: no array, or its dtype has no counterpart.
 
     Example:
+        >>> import numpy as np
         >>> a = np.ones(2, np.float32)
         >>> x = burn.from_numpy(a)
         >>> a.flags.writeable
@@ -256,6 +257,7 @@ def from_dlpack(x: Any, *, device: Device | str | None = None, copy: bool | None
         copy: False shares the memory, which nobody may write afterwards; else it is copied.
 
     Example:
+        >>> import numpy as np
         >>> burn.from_dlpack(np.arange(3))
         tensor([0, 1, 2])
     """
