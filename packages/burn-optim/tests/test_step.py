@@ -201,8 +201,8 @@ def test_the_state_follows_a_model_that_is_moved(pair):
     for k, grads in enumerate(GRADS):
         if k == 3:
             moves.to_device(Device.flex(1).autodiff())
-        one.step(stays, stays.gradients(grads))
-        two.step(moves, moves.gradients(grads))
+        one.step(stays, stays.gradients(*grads))
+        two.step(moves, moves.gradients(*grads))
     for a, b in zip(_values(stays), _values(moves), strict=True):
         assert np.array_equal(a, b)
     states = [two._state[p] for p in moves.parameters()]
