@@ -208,3 +208,16 @@ def test_the_state_follows_a_model_that_is_moved(pair):
     states = [two._state[p] for p in moves.parameters()]
     assert states[0]["step"] is states[1]["step"]
     assert {t.device.index for s in states for t in s.values()} == {1}
+
+
+def test_an_update_that_leaves_something_out_is_told_so(pair):
+    class Half(SGD):
+        def update(self, ctx, lr, params, grads, state, counts, skip):
+            return super().update(ctx, lr, params, grads, state, counts, skip)[:-1]
+
+    model = pair()
+    before = _values(model)
+    with pytest.raises(ArgumentError, match=r"Half\.update: .* got 2 tensors instead of 3"):
+        Half(lr=0.1).step(model, model.gradients(*GRADS[0]))
+    for a, b in zip(before, _values(model), strict=True):
+        assert np.array_equal(a, b)

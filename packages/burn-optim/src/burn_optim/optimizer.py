@@ -357,6 +357,13 @@ class Optimizer:
         values = [ctx.make(p.v) for p in params]
         out = self.update(ctx, lr, values, grads, columns, counts, skip)
         n = len(params)
+        wanted = n * (1 + len(names)) + len(counts)
+        if len(out) != wanted:
+            raise ArgumentError(
+                f"{type(self).__name__}.update",
+                "returns the new parameters, the states slot by slot, and the counts",
+                got=f"{len(out)} tensors instead of {wanted}",
+            )
         rebound: list[Tensor] = list(params)
         payloads = [t.v for t in out[:n]]
         for p, v in zip(params, payloads[:n], strict=True):
