@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from burn_dataset import DataLoader
+from burn_dispatch import Device
 from burn_nn import Dropout, Linear, MSELoss, ReLU, Sequential
 from burn_optim import EMA, AdamW, GradScaler, lr_scheduler
 from burn_std import TrainError
@@ -247,6 +248,22 @@ def test_the_order_of_epochs_is_that_of_the_whole_run(learner, loaders, device, 
     # What the stopped run fetched beyond its last step is fetched again.
     assert (half + rest)[-len(rest) :] == whole[-len(rest) :]
     assert len(half) + len(rest) == len(whole)
+
+
+def test_going_on_elsewhere_draws_the_same_numbers(learner, loaders, parameters, tmp_path):
+    whole = learner()
+    SupervisedTraining(*loaders(), epochs=EPOCHS, view="plain").run(whole)
+    SupervisedTraining(*loaders(), epochs=2, view="plain", directory=tmp_path).run(learner())
+    elsewhere = Device.flex(1).autodiff()
+    rest = learner()
+    rest.model.to_device(elsewhere)
+    train, valid = loaders()
+    train.device = valid.device = elsewhere
+    SupervisedTraining(train, valid, epochs=EPOCHS, view="plain", directory=tmp_path).run(
+        rest, True
+    )
+    for a, b in zip(parameters(whole), parameters(rest), strict=True):
+        assert np.array_equal(a, b)
 
 
 _SCRIPT = """

@@ -283,9 +283,13 @@ class Run:
     def _restore(self, saved: Saved) -> None:
         t, learner = self.training, self.learner
         learner.restore(saved.parts, saved.state["learner"])
-        for device in learner.devices():
-            if device.name in saved.state["random"]:
-                device.set_random_state(tuple(saved.state["random"][device.name]))
+        devices, streams = learner.devices(), saved.state["random"]
+        for device in devices:
+            # A training that goes on elsewhere takes its only stream along.
+            only = len(devices) == len(streams) == 1
+            name = next(iter(streams)) if only else device.name
+            if name in streams:
+                device.set_random_state(tuple(streams[name]))
         if t.early_stopping is not None and saved.state["early_stopping"] is not None:
             t.early_stopping.load_state_dict(saved.state["early_stopping"])
             self._stopped = bool(saved.state["stopped"])
