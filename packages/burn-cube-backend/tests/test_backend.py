@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from typing import Any
 
 import numpy as np
@@ -22,6 +24,20 @@ def run(cube: CubeBackend, name: str, *inputs: Any, attrs: tuple[Any, ...] = ())
     given = [cube.from_numpy(x, True) if isinstance(x, np.ndarray) else x for x in inputs]
     out = cube.execute(CATALOG[name], given, attrs)
     return cube.to_numpy(out)
+
+
+_REGISTERED_BEFORE = """
+from burn_ir import Entry, register
+
+register(Entry("demo::twice", "x^", "", lambda x: x, "map", "2 x", accepts="float",
+               decompose=lambda ops, x: ops.mul(x, 2)))
+from burn_cube_backend.plugin import interp
+assert "demo::twice" not in interp.create(0).table
+"""
+
+
+def test_a_custom_map_without_an_expression_is_left_to_its_decomposition() -> None:
+    subprocess.run([sys.executable, "-c", _REGISTERED_BEFORE], check=True)
 
 
 def test_plugin_names_the_contract() -> None:

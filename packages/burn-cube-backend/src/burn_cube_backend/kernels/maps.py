@@ -424,7 +424,8 @@ def _nodes(node: Node) -> Iterator[Node]:
 
 
 for _entry in list(CATALOG):
-    if _entry.klass == "map" and _entry.inputs and not _decomposed(_entry):
+    # A map that somebody registered may have a decomposition and no expression.
+    if _entry.klass == "map" and _entry.expr and _entry.inputs and not _decomposed(_entry):
         _register(_entry)
 
 
