@@ -1,0 +1,115 @@
+"""What the learner costs over a bare loop with the same model, with metrics and a view.
+
+    python benchmarks/training.py [--view dashboard] [--rounds 5] [--json FILE]
+
+A step of the model takes about 1 ms; the mark is 3 % with metrics and the dashboard on. The
+dashboard needs a terminal. Bare loop and learner take turns; the medians of the rounds count.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import sys
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from burn import Device, nn, optim
+from burn.dataset import ArrayDataset, DataLoader
+from burn.train import Accuracy, Learner, Observer, RunInfo, SupervisedTraining
+
+BATCH, WIDTH, STEPS = 64, 384, 1500
+
+
+class Clock(Observer):
+    """Note when the run begins and when each epoch's values are there."""
+
+    def __init__(self) -> None:
+        self.times: list[float] = []
+
+    def begin(self, info: RunInfo) -> None:
+        """Start."""
+        self.times.append(time.perf_counter())
+
+    def epoch(self, row: Mapping[str, Any]) -> None:
+        """Add the end of an epoch."""
+        self.times.append(time.perf_counter())
+
+
+def model(device: Device) -> nn.Module:
+    """Return a small perceptron whose step takes about 1 ms."""
+    device.seed(1)
+    return nn.Sequential(
+        nn.Linear(64, WIDTH, device=device), nn.ReLU(), nn.Linear(WIDTH, WIDTH, device=device),
+        nn.ReLU(), nn.Linear(WIDTH, 10, device=device),
+    )  # fmt: skip
+
+
+def loader(device: Device) -> DataLoader:
+    """Return the batches both loops read."""
+    rng = np.random.default_rng(1)
+    x = rng.standard_normal((BATCH * STEPS, 64)).astype(np.float32)
+    y = rng.integers(0, 10, BATCH * STEPS)
+    return DataLoader(ArrayDataset(x, y), BATCH, device=device)
+
+
+def bare(device: Device, batches: DataLoader) -> float:
+    """Return the milliseconds per step of a loop written by hand."""
+    net, optimizer, loss_of = model(device), optim.AdamW(lr=1e-3), nn.CrossEntropyLoss()
+    start = time.perf_counter()
+    for x, y in batches:
+        optimizer.step(net, loss_of(net(x), y).backward())
+    return (time.perf_counter() - start) / STEPS * 1e3
+
+
+def learned(device: Device, batches: DataLoader, view: str) -> tuple[float, float]:
+    """Return the milliseconds per step of a learner: later epochs, and the first.
+
+    The first pays for the imports and the opening of the screen, once in a training.
+    """
+    learner = Learner(model(device), optim.AdamW(lr=1e-3), nn.CrossEntropyLoss())
+    clock = Clock()
+    SupervisedTraining(batches, epochs=4, metrics=[Accuracy], view=view, loggers=[clock]).run(
+        learner
+    )
+    first, later = clock.times[1] - clock.times[0], (clock.times[-1] - clock.times[1]) / 3
+    return later / STEPS * 1e3, first / STEPS * 1e3
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--view", default="plain")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--json", type=Path)
+    arguments = parser.parse_args()
+    device = Device.default().autodiff()
+    batches = loader(device)
+    bare(device, batches)
+    bares, later, first = [], [], []
+    for _ in range(arguments.rounds):
+        bares.append(bare(device, batches))
+        steady, opening = learned(device, batches, arguments.view)
+        later.append(steady)
+        first.append(opening)
+        bares.append(bare(device, batches))
+    loop = statistics.median(bares)
+    result = {
+        "view": arguments.view,
+        "bare ms": loop,
+        "learner ms": statistics.median(later),
+        "learner ms, first epoch": statistics.median(first),
+        "overhead": statistics.median(later) / loop - 1,
+    }
+    sys.stdout.write(json.dumps(result, indent=2) + "\n")
+    if arguments.json:
+        arguments.json.write_text(json.dumps(result, indent=2) + "\n")
+
+
+if __name__ == "__main__":
+    main()
