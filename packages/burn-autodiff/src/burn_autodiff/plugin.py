@@ -7,7 +7,7 @@ from typing import Any
 
 from burn_autodiff import checkpoint as ckpt, tape
 from burn_autodiff.rules import RULES
-from burn_autodiff.tape import LEAF, PICK, Call, Gradients, Node, make_node
+from burn_autodiff.tape import LEAF, PICK, AttrNode, Call, Gradients, Node, make_node
 from burn_backend import API_VERSION, Fragments, TensorBase
 from burn_ir import Entry
 from burn_std import AutodiffError
@@ -37,17 +37,21 @@ class AutodiffDecorator:
             constants["TRACED"] = _traced(entry, context)
             args = ", ".join([i.name for i in entry.inputs] + [a.name for a in entry.attrs])
             produce = [f"if not ({untracked}): return TRACED({args})", *inner.produce]
-            return Fragments(produce, constants, load, absent, inner.finish)
+            return Fragments(produce, constants, load, absent, inner.finish, inner.shapes)
         saves = tuple(_position(entry, s) for s in rule.saves)
         readers = tuple(tuple(_position(entry, r)[1] for r in names) for names in rule.readers)
         constants.update(
-            CALL=Call("rule", entry, rule.fn, saves, readers, context), NODE=Node, COUNT=tape.count,
-            PICK=PICK, FLOATS={k for k, d in context.dtypes.items() if d.is_float},
+            CALL=Call("rule", entry, rule.fn, saves, readers, context),
+            NODE=Node, ATTR_NODE=AttrNode, COUNT=tape.count, PICK=PICK,
+            FLOATS={k for k, d in context.dtypes.items() if d.is_float},
         )  # fmt: skip
         if context.checkpointing:
             constants["BALANCED"] = ckpt.balanced_node
-        finish = [*inner.finish, *_finish(entry, saves, readers, untracked, context.checkpointing)]
-        return Fragments(inner.produce, constants, load, absent, finish)
+        finish = [
+            *inner.finish,
+            *_finish(entry, saves, readers, untracked, context.checkpointing, inner.shapes),
+        ]
+        return Fragments(inner.produce, constants, load, absent, finish, inner.shapes)
 
     def rule_of(self, name: str) -> Callable[..., Any] | None:
         """Return the backward rule of an operation, or None when it is differentiated in parts.
@@ -159,27 +163,30 @@ def _finish(
     readers: tuple[tuple[int, ...], ...],
     untracked: str,
     balanced: bool,
+    shapes: str | None,
 ) -> list[str]:
     parents = _tuple([f"{i.name}_n" for i in entry.inputs])
-    shapes = _tuple([_shape(i) for i in entry.inputs])
+    shapes = shapes or _tuple([_shape(i) for i in entry.inputs])
     attrs = _tuple([a.name for a in entry.attrs])
+    kind = "ATTR_NODE" if entry.attrs else "NODE"
     if balanced:
         payloads = _tuple([f"{i.name}_v" for i in entry.inputs])
         make = [f"node_ = BALANCED(CALL, {parents}, {payloads}, r_, {attrs}, {shapes}, d_)"]
     else:
         saved = _tuple([_payload(entry, s, r) for s, r in zip(saves, readers, strict=True)])
         make = [
-            "node_ = NODE(); node_.call = CALL; node_.seq = COUNT()",
-            f"node_.parents = {parents}; node_.saved = {saved}; node_.dtype = d_",
-            f"node_.attrs = {attrs}; node_.shapes = {shapes}",
+            f"node_ = {kind}(); node_.call = CALL; node_.seq = COUNT(); node_.dtype = d_",
+            f"node_.parents = {parents}; node_.saved = {saved}; node_.shapes = {shapes}",
         ]
+        if entry.attrs:
+            make.append(f"node_.attrs = {attrs}")
     if entry.multi:
         return [
             f"if not ({untracked}):",
             *(f"    {m}" for m in make),
             "    for k_, t_ in enumerate(ts_):",
             "        if t_.v.dtype in FLOATS:",
-            "            p_ = NODE(); p_.call = PICK; p_.seq = COUNT(); p_.parents = (node_,)",
+            "            p_ = ATTR_NODE(); p_.call = PICK; p_.seq = COUNT(); p_.parents = (node_,)",
             "            p_.saved = (); p_.attrs = (k_,); p_.shapes = (); p_.dtype = d_",
             "            t_.node = p_",
         ]

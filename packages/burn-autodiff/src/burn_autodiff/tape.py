@@ -57,7 +57,7 @@ class Call:
 
 
 class Node:
-    """One operation on the tape.
+    """One operation without attributes on the tape, or what all nodes have.
 
     Attributes:
         call: what it shares with others of its function.
@@ -65,14 +65,13 @@ class Node:
         parents: node or None per input; a list of them for a list input.
         saved: payloads the rule reads; FREED once used.
         attrs: attributes of the call.
-        shapes: shape per input.
+        shapes: shape per input; None when each is the output's.
         dtype: payload dtype of the promoted input.
         recipe: how to recompute the output, see `checkpoint`; None but on a `RecomputedNode`.
     """
 
     __slots__ = (
         "__weakref__",
-        "attrs",
         "call",
         "dtype",
         "parents",
@@ -85,17 +84,25 @@ class Node:
     seq: int
     parents: Sequence[Any]
     saved: Any
-    attrs: tuple[Any, ...]
-    shapes: tuple[Any, ...]
+    shapes: tuple[Any, ...] | None
     dtype: Any
-    # No slot: setting None on every node of every operation would cost what nobody reads.
+    # No slots: setting these on every node of every operation would cost what nobody reads.
+    attrs: tuple[Any, ...] = ()
     recipe: Any = None
 
     def __repr__(self) -> str:
         return f"<node {self.call.name} #{self.seq}>"
 
 
-class RecomputedNode(Node):
+class AttrNode(Node):
+    """An operation with attributes on the tape."""
+
+    __slots__ = ("attrs",)
+
+    attrs: tuple[Any, ...]
+
+
+class RecomputedNode(AttrNode):
     """A node of the balanced strategy."""
 
     __slots__ = ("recipe",)
@@ -117,7 +124,7 @@ def make_node(
     saved: Any,
     attrs: tuple[Any, ...] = (),
     shapes: Any = (),
-    kind: type[Node] = Node,
+    kind: type[AttrNode] = AttrNode,
 ) -> Node:
     """Return a node; generated functions write the same lines inline."""
     n = kind()
@@ -193,11 +200,12 @@ class Gradients:
 class RuleCall:
     """What a rule sees besides the cotangent and what it saved; see docs/design-notes."""
 
-    __slots__ = ("attrs", "create_graph", "need", "node", "ops")
+    __slots__ = ("attrs", "create_graph", "need", "node", "ops", "shapes")
 
-    def __init__(self, ops: Any, node: Node, create_graph: bool) -> None:
+    def __init__(self, ops: Any, node: Node, shapes: tuple[Any, ...], create_graph: bool) -> None:
         self.ops = ops
         self.node = node
+        self.shapes = shapes
         self.create_graph = create_graph
         self.attrs = node.attrs
         self.need = tuple(
@@ -206,15 +214,10 @@ class RuleCall:
         )
 
     @property
-    def shapes(self) -> tuple[Any, ...]:
-        """Shape per input."""
-        return self.node.shapes
-
-    @property
     def dtypes(self) -> tuple[Any, ...]:
         """Dtype per input, as promoted."""
         d = self.ops.dtypes[self.node.dtype]
-        return tuple(d for _ in self.node.shapes)
+        return tuple(d for _ in self.shapes)
 
 
 def _sum_to(ops: Any, g: TensorBase, shape: tuple[int, ...]) -> TensorBase:
@@ -304,19 +307,22 @@ class _Walk:
             ops = context
         else:
             ops = context.resource.plain_context()
+        shapes = node.shapes
+        if shapes is None:
+            shapes = (g.shape,) * len(node.parents)
         if isinstance(g, dict):
             g = tuple(g.get(k) for k in range(max(len(entry.outputs), max(g) + 1)))
         saved = [
             self.restore(node, s, get, ops) for s, get in zip(node.saved, call.saves, strict=True)
         ]
         try:
-            out = call.fn(RuleCall(ops, node, self.create), g, *saved)
+            out = call.fn(RuleCall(ops, node, shapes, self.create), g, *saved)
         except BurnError as error:
             error.add_note(f"in the backward of {entry.name}")
             raise
         if isinstance(out, TensorBase) or out is None:
             out = (out,)
-        for parent, grad, shape in zip(node.parents, out, node.shapes, strict=True):
+        for parent, grad, shape in zip(node.parents, out, shapes, strict=True):
             if isinstance(parent, list):
                 for p, e, s in zip(parent, grad or [None] * len(parent), shape, strict=True):
                     self.give(ops, p, e, s)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from difflib import get_close_matches
 from typing import Any, Protocol
 
 from burn_backend.fragments import Again, Fragments, Memo, infer_key, payload_names
@@ -105,6 +104,8 @@ class Backend:
         ]
         unknown = [n for n in self.table if n not in CATALOG and "::" not in n]
         if missing or unknown:
+            from difflib import get_close_matches
+
             near = {n: get_close_matches(n, [e.name for e in CATALOG], 1) for n in unknown}
             raise BackendContractError(
                 self.name, "a table has every core primitive and only entries of the catalogue",

@@ -29,9 +29,11 @@ class Fragments:
         produce: lines that set `r_`.
         finish: lines that run last.
         constants: values of the capitalised names.
+        shapes: a local that `produce` leaves, None when every input has the result's shape, else
+            the tuple of the inputs' shapes; no name when there is no such local.
     """
 
-    __slots__ = ("constants", "else_load", "finish", "load", "produce")
+    __slots__ = ("constants", "else_load", "finish", "load", "produce", "shapes")
 
     def __init__(
         self,
@@ -40,12 +42,14 @@ class Fragments:
         load: dict[str, list[str]] | None = None,
         else_load: dict[str, list[str]] | None = None,
         finish: Sequence[str] = (),
+        shapes: str | None = None,
     ) -> None:
         self.produce = list(produce)
         self.constants = constants
         self.load = load or {}
         self.else_load = else_load or {}
         self.finish = list(finish)
+        self.shapes = shapes
 
 
 class Again(Exception):

@@ -10,7 +10,6 @@ import inspect
 import json
 import os
 import sys
-from difflib import get_close_matches
 from typing import Any
 from weakref import WeakKeyDictionary, WeakValueDictionary
 
@@ -71,6 +70,8 @@ def find_class(name: str) -> type:
     script = _MODULES.get(f"__main__.{leaf}")
     if script is not None:
         return script
+    from difflib import get_close_matches
+
     near = sorted(namesakes) or get_close_matches(name, list(_MODULES), 3)
     raise ConfigError(
         name, "no module class of that name is loaded", got=f"near it: {near}" if near else None,

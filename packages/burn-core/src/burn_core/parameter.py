@@ -5,7 +5,7 @@ A parameter keeps its tape leaf, its id and its twin (what `valid()` shows) whil
 
 from __future__ import annotations
 
-import secrets
+import os
 import weakref
 from typing import Any, NoReturn
 
@@ -18,7 +18,7 @@ _DIGITS = "0123456789abcdefghijklmnopqrstuv"
 
 def new_id() -> str:
     """Return a random id: 64 bits as 13 digits of base 32."""
-    bits = secrets.randbits(64)
+    bits = int.from_bytes(os.urandom(8), "little")
     return "".join(_DIGITS[(bits >> shift) & 31] for shift in range(60, -5, -5))
 
 

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from math import prod
-from typing import Any
+from typing import Any, NamedTuple
 
 from burn_core.parameter import Parameter
 from burn_core.tree import walk
@@ -13,8 +12,7 @@ from burn_std import ArgumentError, DType
 from burn_tensor import Tensor, zeros
 
 
-@dataclass(frozen=True, slots=True)
-class SummaryRow:
+class SummaryRow(NamedTuple):
     """One call of one module.
 
     Attributes:
@@ -30,8 +28,7 @@ class SummaryRow:
     parameters: int
 
 
-@dataclass(frozen=True, slots=True)
-class Summary:
+class Summary(NamedTuple):
     """What `Module.summary` returns; prints as a table.
 
     Attributes:

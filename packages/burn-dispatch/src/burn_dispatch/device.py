@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import threading
 from collections.abc import Iterable, Iterator
@@ -18,7 +17,6 @@ from burn_std import BackendLoadError, BurnError, DeviceError, DType, DTypeError
 if TYPE_CHECKING:
     from burn_dispatch.context import Context
 
-log = logging.getLogger("burn")
 BACKENDS = PluginGroup("burn.backends", API_VERSION)
 DECORATORS = PluginGroup("burn.decorators", API_VERSION)
 
@@ -199,7 +197,7 @@ class Device:
                     found += [Device(resource(name, i)) for i in range(_device_count(name))]
                 except BurnError as error:
                     found.broken[name] = error
-                    log.warning("devices of %s left out: %s", name, error)
+                    _log().warning("devices of %s left out: %s", name, error)
         return found
 
     # ---- contexts ---------------------------------------------------------------------------
@@ -447,9 +445,15 @@ def _choose_default() -> Device:
     )
 
 
+def _log() -> Any:
+    import logging  # 2 ms of every program's start, for a line that most never write
+
+    return logging.getLogger("burn")
+
+
 def _note(line: str) -> None:
     _why.append(line)
-    log.info("default device: %s", line)
+    _log().info("default device: %s", line)
 
 
 def _autodiff() -> Any:

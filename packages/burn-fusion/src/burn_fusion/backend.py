@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from burn_backend import Backend, Fragments, Memo, check_scalar, infer_key, specs_of
@@ -131,16 +131,17 @@ class FusionBackend(Backend):
             return self._shapes[out.shape], out.dtype
         return [(self._shapes[s.shape], s.dtype) for s in out]
 
-    def _out_dtype(self, entry: Entry) -> Memo:
-        """Return the look-up from input to output dtype of a map."""
+    def _out_dtype(self, entry: Entry, known: dict[DType, DType]) -> Callable[[DType], DType]:
+        """Return what finds the output dtype of a map for an input dtype that is not known yet."""
 
-        def make(d: DType) -> DType:
+        def find(d: DType) -> DType:
             self.accepts(entry, d)
             static = [None] * sum(a.kind != "scalar" for a in entry.attrs)
             out: Spec = entry.infer(*[Spec((), d) for _ in entry.inputs], *static)
+            known[d] = out.dtype
             return out.dtype
 
-        return Memo(make)
+        return find
 
     def fragments(self, entry: Entry) -> Fragments:
         """Return how an operation is recorded."""
@@ -148,7 +149,7 @@ class FusionBackend(Backend):
             return self._dynamic(entry)
         recorder = self.recorder
         constants: dict[str, Any] = {"TLS": recorder.tls, "CUT": recorder.cut, "VALUE": Value}
-        lines = self._shape_lines(entry, constants)
+        lines, shapes = self._shape_lines(entry, constants)
         # Scalars are no part of what a rule sees, and a wrong one must not wait for the flush.
         scalars = [a.name for a in entry.attrs if a.kind == "scalar" and a.name != "key"]
         if scalars:
@@ -182,13 +183,18 @@ class FusionBackend(Backend):
         )
         if classed:
             constants["CLASSES"] = recorder.classes
-        if entry.multi:
-            body += self._many(code, classed)
+        if classed:
+            outs = "TUPLE([CLASSES[e_[0]] for e_ in specs_])" if entry.multi else "CLASSES[sh_]"
+            code.append(outs)
+        if entry.inputs:
+            constants["TAKE"] = recorder.take
+            body.append(f"try: c_ = ({', '.join(code)},)")
+            body.append("except KeyError as e_: TAKE(seg_, e_.args[0]); continue")
         else:
-            if classed:
-                code.append("CLASSES[sh_]")
             body.append(f"c_ = ({', '.join(code)},)")
-            # A new segment may be open now if an external's own segment had to run.
+        if entry.multi:
+            body += _MANY
+        else:
             body.append("r_ = VALUE(); r_.shape = sh_; r_.dtype = od_; r_.seg = seg_; r_.op = c_")
             body.append("r_.slot = k_")
             if runtime:
@@ -198,16 +204,20 @@ class FusionBackend(Backend):
             body.insert(-1, f"seg_.rt[k_] = ({', '.join(runtime)},)")
         body.append("if h_.seg is seg_: break")
         lines += ["while True:", *(f"    {b}" for b in body)]
-        return Fragments(lines, constants)
+        return Fragments(lines, constants, shapes=shapes)
 
-    def _shape_lines(self, entry: Entry, constants: dict[str, Any]) -> list[str]:
+    def _shape_lines(self, entry: Entry, constants: dict[str, Any]) -> tuple[list[str], str | None]:
+        """Return the lines that set shape and dtype, and the local with the inputs' shapes."""
         plain = all(not (i.many or i.optional) for i in entry.inputs)
         if entry.klass == "map" and plain and len(entry.inputs) in (1, 2) and not entry.multi:
             shaped = [a for a in entry.attrs if a.kind != "scalar"]
             if not shaped and (len(entry.inputs) == 1 or all(i.promoted for i in entry.inputs)):
-                constants["OUT"] = self._out_dtype(entry)
+                # Looked up even where the dtype stays: what is not there yet may be refused.
+                known: dict[DType, DType] = {}
+                constants["OUT"] = known
+                constants["NEW_OUT"] = self._out_dtype(entry, known)
                 x = entry.inputs[0].name
-                lines = [f"sh_ = {x}_v.shape"]
+                lines = [f"sh_ = {x}_v.shape; ss_ = None"]
                 if len(entry.inputs) == 2:
                     from burn_ir.rules.basic import broadcast_shapes
 
@@ -215,25 +225,14 @@ class FusionBackend(Backend):
                         lambda key: self._shapes[broadcast_shapes(entry.name, *key)]
                     )
                     y = entry.inputs[1].name
-                    lines.append(f"if sh_ is not {y}_v.shape: sh_ = BCAST[sh_, {y}_v.shape]")
-                return [*lines, "od_ = OUT[d_]"]
+                    lines.append(
+                        f"if sh_ is not {y}_v.shape: ss_ = sh_, {y}_v.shape; sh_ = BCAST[ss_]"
+                    )
+                return [*lines, "try: od_ = OUT[d_]", "except KeyError: od_ = NEW_OUT(d_)"], "ss_"
         constants["INFER"] = self.infer(entry)
         constants["TUPLE"] = tuple
         target = "specs_" if entry.multi else "sh_, od_"
-        return [f"{target} = INFER[{infer_key(entry)}]"]
-
-    def _many(self, code: list[str], classed: bool) -> list[str]:
-        if classed:
-            code = [*code, "TUPLE([CLASSES[e_[0]] for e_ in specs_])"]
-        return [
-            f"c_ = ({', '.join(code)},)",
-            "r_ = []",
-            "for sh_, od_ in specs_:",
-            "    o_ = VALUE(); o_.shape = sh_; o_.dtype = od_; o_.seg = seg_",
-            "    o_.slot = k_ + r_.__len__(); o_.op = (-1, r_.__len__()) if r_ else c_",
-            "    r_.append(o_)",
-            "vals_.extend(r_)",
-        ]
+        return [f"{target} = INFER[{infer_key(entry)}]"], None
 
     def _dynamic(self, entry: Entry) -> Fragments:
         """Return fragments of an operation whose size depends on data: it flushes and runs."""
@@ -247,6 +246,15 @@ class FusionBackend(Backend):
 
 
 _FULL = CATALOG["full"].code
+# What an operation with several outputs records.
+_MANY = (
+    "r_ = []",
+    "for sh_, od_ in specs_:",
+    "    o_ = VALUE(); o_.shape = sh_; o_.dtype = od_; o_.seg = seg_",
+    "    o_.slot = k_ + r_.__len__(); o_.op = (-1, r_.__len__()) if r_ else c_",
+    "    r_.append(o_)",
+    "vals_.extend(r_)",
+)
 
 
 def open_segment(backend: FusionBackend) -> Segment:

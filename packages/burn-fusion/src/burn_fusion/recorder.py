@@ -21,7 +21,6 @@ from burn_fusion.plan import Plan, can_fail
 from burn_fusion.recovery import recover
 from burn_fusion.segment import (
     PINNED,
-    Externals,
     Holder,
     Local,
     Poison,
@@ -56,7 +55,7 @@ class Recorder:
         self.inner = inner
         self.lock = threading.RLock()
         self.holders: weakref.WeakSet[Holder] = weakref.WeakSet()
-        self.tls = Local(self._register, self._take)
+        self.tls = Local(self._register)
         self.classes = Memo(axis_classes)
         self.programs: dict[Any, dict[Any, Plan]] = {}
         self.remembered = 0
@@ -81,21 +80,23 @@ class Recorder:
         """
         return hash(tuple([v.op[0] for v in vals[-16:]])) & 3 == 0
 
-    def _take(self, externals: Externals, value: Value) -> None:
-        """Make an external ready, and cut when the segment alone keeps too many bytes alive.
+    def take(self, seg: Segment, value: Value) -> None:
+        """Take an external into a segment; called when an operation meets it there first.
 
-        The operation that asked sees another segment then, and records itself again there.
+        Cuts when the segment alone keeps too many bytes alive. The operation that asked records
+        itself again, in what is then the open segment.
         """
-        self.buffer(value)
-        externals.bits += _bits(value)
-        if externals.bits > externals.limit:
+        self.buffer(value)  # runs the segment that makes it, raises what went wrong there
+        seg.bits += _bits(value)
+        if seg.bits > seg.limit:
             # references: the segment's list and slots, the loop, the argument of getrefcount
-            held = sum(_bits(v) for v in externals.ext if getrefcount(v) == 4)
-            h = self.tls.h
-            if held > PINNED and h.seg.slots is externals:
-                self.flush(h.seg)
+            held = sum(_bits(v) for v in seg.ext if getrefcount(v) == 4)
+            if held > PINNED and self.tls.h.seg is seg:
+                self.flush(seg)
             else:
-                externals.limit = externals.bits + PINNED // 2
+                seg.limit = seg.bits + PINNED // 2
+        seg.slots[value] = -1 - len(seg.ext)
+        seg.ext.append(value)
 
     def buffer(self, value: Value) -> Any:
         """Return the payload of a value, running its segment if need be."""
@@ -129,7 +130,7 @@ class Recorder:
         with self.lock:
             for holder in self.holders:
                 if holder.seg is seg:
-                    holder.seg = Segment(self._take)
+                    holder.seg = Segment()
 
     def flush(self, seg: Segment) -> None:
         """Seal and run a segment; safe from any thread."""
@@ -137,7 +138,7 @@ class Recorder:
         if h.seg is seg:
             if not seg.vals:
                 return
-            h.seg = Segment(self._take)
+            h.seg = Segment()
         else:
             self.seal(seg)
         with seg.lock:
@@ -176,7 +177,7 @@ class Recorder:
         self.flushes += 1
         seg.vals = []
         seg.ext = []
-        seg.slots = Externals(self._take, seg.ext)
+        seg.slots = {}
         seg.rt = {}
         seg.rebinds = []
         seg.outcome = seg.error = None

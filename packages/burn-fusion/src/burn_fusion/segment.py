@@ -48,29 +48,6 @@ class Poison:
         self.error = error
 
 
-class Externals(dict[Value, int]):
-    """Slots of a segment's externals by identity; a value asked for the first time is taken in.
-
-    A look-up here costs a third of a call, and every operation makes one per external input.
-    """
-
-    __slots__ = ("bits", "ext", "limit", "take")
-
-    def __init__(self, take: Callable[[Externals, Value], None], ext: list[Value]) -> None:
-        super().__init__()
-        self.take = take
-        self.ext = ext
-        self.bits = 0
-        self.limit = PINNED
-
-    def __missing__(self, value: Value) -> int:
-        self.take(self, value)  # runs the segment that makes it, raises what went wrong there
-        slot = -1 - len(self.ext)
-        self.ext.append(value)
-        self[value] = slot
-        return slot
-
-
 # A segment that alone keeps this many bits of externals in memory is cut.
 PINNED = 8 * 256 * 2**20
 
@@ -81,7 +58,9 @@ class Segment:
     Attributes:
         vals: values by slot.
         ext: values from outside, slot -1 - k for the k-th.
-        slots: their slots; on the value itself they went wrong with two threads.
+        slots: their slots; on the value itself they went wrong with two threads. A plain dict,
+            as every operation looks every external input up.
+        bits: how many bits the externals take; `limit` is where they are next looked at.
         rt: run-time extents and scalars by slot.
         rebinds: what objects held before they were given a value of this segment, see `Rebinding`.
         lock: held while it runs; a second reader waits here.
@@ -93,10 +72,12 @@ class Segment:
 
     __slots__ = (
         "__weakref__",
+        "bits",
         "count",
         "done",
         "error",
         "ext",
+        "limit",
         "lock",
         "outcome",
         "rebinds",
@@ -105,10 +86,12 @@ class Segment:
         "vals",
     )  # fmt: skip
 
-    def __init__(self, take: Callable[[Externals, Value], None]) -> None:
+    def __init__(self) -> None:
         self.vals: list[Value] = []
         self.ext: list[Value] = []
-        self.slots = Externals(take, self.ext)
+        self.slots: dict[Value, int] = {}
+        self.bits = 0
+        self.limit = PINNED
         self.rt: dict[int, tuple[Any, ...]] = {}
         self.rebinds: list[Rebinding] = []
         self.lock = threading.RLock()
@@ -155,17 +138,15 @@ class Holder:
 
     __slots__ = ("__weakref__", "seg")
 
-    def __init__(self, take: Callable[[Externals, Value], None]) -> None:
-        self.seg = Segment(take)
+    def __init__(self) -> None:
+        self.seg = Segment()
 
 
 class Local(threading.local):
     """The holder of the current thread, for one resource."""
 
-    def __init__(
-        self, register: Callable[[Holder], None], take: Callable[[Externals, Value], None]
-    ) -> None:
-        self.h = Holder(take)
+    def __init__(self, register: Callable[[Holder], None]) -> None:
+        self.h = Holder()
         register(self.h)
 
 

@@ -47,10 +47,12 @@ class ArithmeticMethods(Methods):
     __slots__ = ()
 
     # ---- operators ----------------------------------------------------------------------------
+    # Python specialises the look-up of an attribute, not of a method that is one: hence two lines.
 
     def __add__(self, other: Tensor | Number) -> Tensor:
         try:
-            return self.b.add(self, other)
+            function = self.b.add
+            return function(self, other)
         except DTypeError as error:
             return unknown_operand(error, other)  # type: ignore[no-any-return]
 
@@ -58,7 +60,8 @@ class ArithmeticMethods(Methods):
 
     def __sub__(self, other: Tensor | Number) -> Tensor:
         try:
-            return self.b.sub(self, other)
+            function = self.b.sub
+            return function(self, other)
         except DTypeError as error:
             return unknown_operand(error, other)  # type: ignore[no-any-return]
 
@@ -67,7 +70,8 @@ class ArithmeticMethods(Methods):
 
     def __mul__(self, other: Tensor | Number) -> Tensor:
         try:
-            return self.b.mul(self, other)
+            function = self.b.mul
+            return function(self, other)
         except DTypeError as error:
             return unknown_operand(error, other)  # type: ignore[no-any-return]
 
@@ -75,7 +79,8 @@ class ArithmeticMethods(Methods):
 
     def __truediv__(self, other: Tensor | Number) -> Tensor:
         try:
-            return self.b.div(self, other)
+            function = self.b.div
+            return function(self, other)
         except DTypeError as error:
             return unknown_operand(error, other)  # type: ignore[no-any-return]
 

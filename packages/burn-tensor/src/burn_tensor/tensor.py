@@ -6,7 +6,6 @@ do not exist stand here.
 
 from __future__ import annotations
 
-from difflib import get_close_matches
 from sys import getrefcount
 from typing import TYPE_CHECKING, Any
 
@@ -95,7 +94,8 @@ class Tensor(
             c = key.__class__
             if c is slice:
                 steps, starts, stops = SLICES[self.v.shape, key.start, key.stop, key.step]
-                return self.b.slice(self, steps, starts, stops)
+                function = self.b.slice  # two lines: Python specialises this look-up only
+                return function(self, steps, starts, stops)
             shape = self.v.shape
             if c is int:
                 if shape and -shape[0] <= key < shape[0]:
@@ -171,6 +171,8 @@ def missing(name: str) -> str:
     """Return what to say about a name that tensors do not have."""
     said = remedy(name, hasattr(Tensor, name.rstrip("_")))
     if said is None:
+        from difflib import get_close_matches
+
         near = get_close_matches(name, [n for n in dir(Tensor) if not n.startswith("_")], 1)
         said = f"Did you mean {near[0]!r}?" if near else ""
     return f"Tensor.{name}: tensors have no such attribute. {said}".rstrip()

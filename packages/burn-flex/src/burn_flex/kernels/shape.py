@@ -78,10 +78,10 @@ _WINDOWS = Memo(_checked_window)
 @kernel("slice", checked=True, quiet=True)
 def slice_(x: Array, steps: Shape, starts: Shape, stops: Shape) -> Array:
     """A strided window; the look-up of numpy's key checks the bounds."""
-    if x.ndim == 1 == len(steps):  # vectors need no look-up
-        start, stop = starts[0], stops[0]
-        if 0 <= start <= stop <= len(x) and steps[0] > 0:
-            return x[start : stop : steps[0]]
+    if x.ndim == 1 and steps == (1,):  # a plain slice of a vector needs no look-up
+        (start,), (stop,) = starts, stops
+        if 0 <= start <= stop <= len(x):
+            return x[start:stop]
     out: Array = x[_WINDOWS[x.shape, steps, starts, stops]]
     return out
 
