@@ -154,6 +154,16 @@ class Backend:
         """Return whether `holder.buf` is memory that only this holder can see."""
         return False
 
+    def bound(self, run: Callable[..., Any], scalars: Sequence[tuple[int, int]]) -> Any:
+        """Return what stands in the place of a plan's function.
+
+        Args:
+            run: `(payloads, run-time values by slot) -> payloads`, over this backend's kernels.
+            scalars: slot and position of the run-time values that are numbers; all others are
+                extents, so that for equal ones and equal shapes a run does the same.
+        """
+        return run
+
     # ---- what the framework reads ---------------------------------------------------------
 
     def kernels(self, entry: Entry) -> Memo:

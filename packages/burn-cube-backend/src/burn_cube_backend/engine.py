@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
+from weakref import WeakSet
 
 import numpy as np
 
@@ -16,10 +18,14 @@ from burn_cube_backend.geometry import Ints, dense, is_dense, size_of
 from burn_cube_backend.payload import CubeTensor
 from burn_std import DType, IndexRangeError, dtypes as d
 
+if TYPE_CHECKING:
+    from burn_cube_backend.launch_log import LaunchLog
+
 # Site and index of the first index outside its dim.
 _RECORD = 2
 # Places above this are computed in 64 bits; the last cube counts a little past the end.
 FAR = 2**31 - 2**16
+_MOST_LAYOUTS = 1 << 16
 
 
 class Engine:
@@ -29,12 +35,20 @@ class Engine:
         client: the device of burn-cube.
         validate: indices outside their dim are noted and raised at the next sync.
         providers: libraries of the device by what they compute, found at first use.
+        log: what a run of a plan is noted in while it is; `log_lock` is held then.
+        replayed: plans that keep memory for their next run.
     """
 
     def __init__(self, client: Client) -> None:
         self.client = client
         self.validate = os.environ.get("BURN_CUBE_VALIDATE", "1") != "0"
         self.providers: dict[str, Any] = {}
+        self.log: LaunchLog | None = None
+        self.log_lock = threading.Lock()
+        self.replayed: WeakSet[Any] = WeakSet()
+        self._layouts: dict[Any, int] = {}
+        self._layout_count = 0
+        self._scratch = threading.local()
         self._loaded: dict[Any, Program] = {}
         self._sites: dict[tuple[str, int, int, bool], int] = {}
         self._record: DeviceArray | None = None
@@ -48,10 +62,50 @@ class Engine:
 
     def flat(self, count: int, dtype: DType) -> DeviceArray:
         """Return memory for so many elements, at least one."""
-        return self.client.empty(max(count, 1), dtype)
+        made = self.client.empty(max(count, 1), dtype)
+        if self.log is not None and self.log.thread == threading.get_ident():
+            self.log.taken(made)
+        return made
+
+    def memory(self, size: int) -> DeviceArray:
+        """Return so many bytes."""
+        return self.client.empty(size, d.uint8)
+
+    def scratch(self, size: int) -> int:
+        """Return the address of memory for one native call of this thread."""
+        if not size:
+            return 0
+        held: DeviceArray | None = getattr(self._scratch, "held", None)
+        if held is None or held.length < size:
+            self._scratch.held = None  # given back first
+            held = self._scratch.held = self.client.empty(size, d.uint8, "scratch of plans")
+        return held.pointer
+
+    def layout_of(self, x: CubeTensor) -> Any:
+        """Return what launches on a tensor depend on but for its address: a number, or a key."""
+        if x.buf is None:
+            return "number", x.value.__class__, repr(x.value)
+        key = (x.shape, x.strides, x.offset, x.buf.length)
+        found = self._layouts.get(key)
+        if found is None:
+            if len(self._layouts) >= _MOST_LAYOUTS:
+                self._layouts.clear()
+            self._layout_count += 1
+            found = self._layouts[key] = self._layout_count
+        x.layout = found
+        return found
+
+    def cleanup(self) -> None:
+        """Give memory back that nobody uses."""
+        for plan in list(self.replayed):
+            plan.forget()
+        self._scratch = threading.local()
+        self.client.memory_cleanup()
 
     def from_numpy(self, array: np.ndarray[Any, Any], dtype: DType) -> CubeTensor:
         """Return a tensor with the elements of an array."""
+        if self.log is not None:
+            self.log.broken = "data of the host are sent"
         made = self.empty(array.shape, dtype)
         if array.size and made.buf is not None:
             flat = np.ascontiguousarray(array).reshape(-1)
@@ -80,6 +134,8 @@ class Engine:
 
     def to_numpy(self, x: CubeTensor) -> np.ndarray[Any, Any]:
         """Return the elements; waits for the device and raises what went wrong on it."""
+        if self.log is not None:
+            self.log.broken = "data are read on the host"
         x = self.row_major(x)
         if 0 in x.shape or x.buf is None:
             self.check()
@@ -112,7 +168,9 @@ class Engine:
 
     def start(self, program: Any, cubes: tuple[int, int, int], args: Sequence[Any]) -> None:
         """Launch a compiled kernel, whose arguments this package has made to fit."""
-        if profiles():
+        if self.log is not None and self.log.thread == threading.get_ident():
+            self.log.launch(program, cubes, args)
+        elif profiles():
             self.client.run(program, cubes, args)
         else:
             program.launch(cubes, args)
@@ -138,6 +196,8 @@ class Engine:
         if self._record is None:
             self._record = self.client.from_numpy(np.zeros(_RECORD, np.int32))
         self._watching = True
+        if self.log is not None:
+            self.log.watches = True
         return self._record
 
     def site(self, op: str, dim: int, size: int, negative: bool = False) -> int:
@@ -159,7 +219,9 @@ class Engine:
         site, bad = (int(v) for v in self._record.numpy())
         if not site:
             return
-        self._record = None
+        # Launches that were put together beforehand know its address.
+        clean = np.zeros(_RECORD, np.int32).view(np.uint8)
+        self.client.runtime.write(self._record.storage.handle, 0, clean.data)
         op, dim, size, negative = next(k for k, n in self._sites.items() if n == site)
         low = -size if negative else 0
         raise IndexRangeError(

@@ -20,9 +20,10 @@ class CubeTensor:
         strides: distances in elements; 0 repeats, negative runs backwards.
         dtype: element type.
         value: the number of a rank-0 tensor that was made from one, else None.
+        layout: number of what a launch depends on but for the address, 0 until somebody asks.
     """
 
-    __slots__ = ("buf", "dtype", "offset", "shape", "strides", "value")
+    __slots__ = ("buf", "dtype", "layout", "offset", "shape", "strides", "value")
 
     def __init__(
         self, buf: DeviceArray | None, shape: Ints, strides: Ints, dtype: DType, offset: int = 0
@@ -33,6 +34,7 @@ class CubeTensor:
         self.strides = strides
         self.dtype = dtype
         self.value: Any = None
+        self.layout = 0
 
     @property
     def size(self) -> int:
@@ -46,6 +48,12 @@ class CubeTensor:
         """Return another window on the same memory."""
         at = self.offset if offset is None else offset
         return CubeTensor(self.buf, shape, strides, self.dtype, at)
+
+    def on(self, buf: DeviceArray | None) -> CubeTensor:
+        """Return the same window on other memory."""
+        made = CubeTensor(buf, self.shape, self.strides, self.dtype, self.offset)
+        made.layout = self.layout
+        return made
 
     def __repr__(self) -> str:
         return f"CubeTensor({self.dtype.name}{list(self.shape)}, strides {list(self.strides)})"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from importlib.util import find_spec
 from typing import Any
 
@@ -15,6 +16,7 @@ from burn_cube_backend.engine import Engine
 from burn_cube_backend.kernels.create import wrapped
 from burn_cube_backend.payload import CubeTensor, number
 from burn_cube_backend.quant import QuantTensor
+from burn_cube_backend.replay import Replayed
 from burn_cube_backend.table import table_of
 from burn_std import DeviceError, DType, PluginGroup, dtypes as d, parse_dtype
 
@@ -68,11 +70,17 @@ class CubeBackend(Backend):
 
     def memory_cleanup(self) -> None:
         """Give cached memory back to the driver."""
-        self.engine.client.memory_cleanup()
+        self.engine.cleanup()
 
     def memory_report(self) -> dict[str, int]:
         """Return the bytes of the pool."""
         return dict(self.engine.client.memory_report()._asdict())
+
+    def bound(self, run: Any, scalars: Sequence[tuple[int, int]]) -> Any:
+        """Return a plan's function as one native call, where the device makes such calls."""
+        if hasattr(self.engine.client.runtime, "sequence"):
+            return Replayed(self.engine, run, scalars)
+        return run
 
 
 class InterpretedPlugin:

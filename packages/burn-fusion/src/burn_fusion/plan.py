@@ -39,6 +39,11 @@ class Step:
         self.outputs = 1
         self.kernel: Any = None
 
+    def scalars(self) -> list[int]:
+        """Return which of its run-time values are numbers, not extents."""
+        kinds = [a.kind for a in self.entry.attrs if a.kind != "static"]
+        return [k for k, kind in enumerate(kinds) if kind == "scalar"]
+
     def reads(self) -> list[int]:
         """Return the slots that it reads."""
         out: list[int] = []
@@ -91,13 +96,24 @@ class Plan:
     Attributes:
         live: slots that are returned.
         donate: external slots whose memory may be overwritten.
-        run: `(external payloads, run-time tuples by slot) -> payloads of live`.
+        function: `(external payloads, run-time tuples by slot) -> payloads of live`.
+        run: the same as the inner backend runs it.
         source: its generated text, in `linecache` under `filename`.
         steps: what the interpreter walks; `lines` the first line of each in the text.
         runs: how often it ran.
     """
 
-    __slots__ = ("donate", "filename", "lines", "live", "run", "runs", "source", "steps")
+    __slots__ = (
+        "donate",
+        "filename",
+        "function",
+        "lines",
+        "live",
+        "run",
+        "runs",
+        "source",
+        "steps",
+    )
 
     def __init__(
         self,
@@ -117,7 +133,9 @@ class Plan:
         self.filename = name = f"<burn plan of {len(self.steps)} operations #{next(_serial)}>"
         linecache.cache[name] = (len(self.source), None, self.source.splitlines(True), name)
         exec(compile(self.source, name, "exec"), constants)
-        self.run: FunctionType = constants["plan"]
+        self.function: FunctionType = constants["plan"]
+        scalars = [(s.slot, k) for s in self.steps for k in s.scalars()]
+        self.run: Callable[..., Any] = inner.bound(self.function, scalars)
 
     def step_at(self, line: int) -> int:
         """Return which step a line of the text belongs to."""

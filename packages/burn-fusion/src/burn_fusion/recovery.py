@@ -73,7 +73,7 @@ def _standing(plan: Plan, cause: Exception, ext: Sequence[Value]) -> tuple[int, 
 
 
 def _frame_of(plan: Plan, tb: TracebackType | None) -> TracebackType | None:
-    code = plan.run.__code__
+    code = plan.function.__code__
     while tb is not None and tb.tb_frame.f_code is not code:
         tb = tb.tb_next
     return tb

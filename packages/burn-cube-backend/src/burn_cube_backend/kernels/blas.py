@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from burn_cube.spi import NativeCall, digest_of, kernel_cache
 from burn_cube_backend.engine import Engine
 from burn_cube_backend.geometry import Ints, broadcast_shape, broadcast_strides, size_of
 from burn_cube_backend.kernels.blas_native import WORDS, text
@@ -141,10 +142,11 @@ class Plan(NamedTuple):
 class Blas:
     """Products on the cpu runtime."""
 
-    def __init__(self, runtime: Any, lib: Library) -> None:
-        from burn_cube.spi import digest_of, jit, kernel_cache
+    def __init__(self, engine: Engine, lib: Library) -> None:
+        from burn_cube.spi import jit
 
-        self.runtime = runtime
+        self.engine = engine
+        self.runtime: Any = engine.client.runtime
         self.products = lib.products
         self.alone = Alone(lib)
         self.plans: dict[Any, Plan] = {}
@@ -194,8 +196,25 @@ class Blas:
         """Multiply matrices at addresses."""
         entry, _, head, x_lead, y_lead, tail, total, grain, _, _ = plan
         words = WORDS.pack(*head, x, x_lead, y, y_lead, out, *tail)
+        self.submit(NativeCall(entry, words, total, grain), plan)
+
+    def submit(self, call: NativeCall, keep: Any) -> None:
+        """Run native code that calls the library.
+
+        Args:
+            call: the code, its words and how it is cut.
+            keep: owner of the tables that words point to.
+        """
+        words = call.words
+        if call.inner:
+            inner = ctypes.create_string_buffer(call.inner, len(call.inner))
+            at = call.inner_at * 8
+            words = words[:at] + ctypes.addressof(inner).to_bytes(8, "little") + words[at + 8 :]
         with self.alone:
-            self.runtime.call(entry, words, total, grain)
+            self.runtime.call(call.function, words, call.parts, call.grain)
+        log = self.engine.log
+        if log is not None and log.thread == threading.get_ident():
+            log.native(call, self.alone, keep)
 
 
 def provider(engine: Engine) -> Blas | None:
@@ -204,7 +223,7 @@ def provider(engine: Engine) -> Blas | None:
     if found is False:
         runtime = engine.client.runtime
         lib = library() if runtime.name == "cpu" and sys.byteorder == "little" else None
-        found = engine.providers["blas"] = None if lib is None else Blas(runtime, lib)
+        found = engine.providers["blas"] = None if lib is None else Blas(engine, lib)
     made: Blas | None = found
     return made
 

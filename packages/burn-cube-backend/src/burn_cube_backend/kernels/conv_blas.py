@@ -8,10 +8,10 @@ the input gradient of stride 1 is a convolution with the turned weight.
 
 from __future__ import annotations
 
-import ctypes
 from typing import NamedTuple
 
 from burn_cube import Kernel
+from burn_cube.spi import NativeCall
 from burn_cube_backend.code import Buf, Code, Val
 from burn_cube_backend.engine import Engine
 from burn_cube_backend.geometry import Ints, dense, size_of
@@ -145,17 +145,17 @@ def _run(
         x.offset, *x.shape[2:], *s.kernel, *s.out, *s.stride, *s.padding, *s.dilation,
     ]  # fmt: skip
     packed = program.packed(tasks * jobs * s.depth, args)  # type: ignore[attr-defined]
-    holder = ctypes.create_string_buffer(packed, len(packed))
     assert matrix.buf is not None and images.buf is not None  # noqa: S101 - both are dense copies
     size = s.groups * m * s.depth * item
     words = CONV_WORDS.pack(
-        blas.products[dtype], program.address, ctypes.addressof(holder), s.depth, jobs, tasks,  # type: ignore[attr-defined]
+        blas.products[dtype], program.address, 0, s.depth, jobs, tasks,  # type: ignore[attr-defined]
         columns.pointer, slot * item, bands, s.groups, m, s.depth, length, rows * width,
         matrix.buf.pointer + matrix.offset * item, m * s.depth * item,
         images.buf.pointer + images.offset * item, m * length * item, size, int(copies), beta,
     )  # fmt: skip
-    with blas.alone:
-        blas.runtime.call(blas.convolutions[dtype], words, tasks, 1)
+    # The word with number 2 becomes the address of the gathering kernel's own.
+    call = NativeCall(blas.convolutions[dtype], words, tasks, 1, inner=packed, inner_at=2)
+    blas.submit(call, None)
 
 
 def forward(

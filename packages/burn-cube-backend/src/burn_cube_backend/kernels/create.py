@@ -11,6 +11,7 @@ from burn_cube_backend.code import Code
 from burn_cube_backend.dtypes import host_dtype
 from burn_cube_backend.engine import Engine
 from burn_cube_backend.geometry import Ints
+from burn_cube_backend.late import Late, real
 from burn_cube_backend.payload import CubeTensor, number
 from burn_cube_backend.table import kernel
 from burn_std import DType, dtypes as d
@@ -33,6 +34,8 @@ def wrapped(value: Any, dtype: DType) -> Any:
         >>> wrapped(300, d.uint8), wrapped(2.5, d.int32), wrapped(8.396, d.bfloat16)
         (44, 2, 8.375)
     """
+    if isinstance(value, Late):
+        return value.through(lambda v: wrapped(v, dtype))
     if dtype.is_bool:
         return bool(value)
     if dtype.is_float:
@@ -91,7 +94,7 @@ def arange(engine: Engine, dtype: DType, count: int, start: Any, step: Any) -> C
     out = engine.empty((count,), dtype)
     floating = dtype.is_float or not (isinstance(start, int) and isinstance(step, int))
     if floating:
-        numbers = [float(start), float(step)]
+        numbers = [real(start), real(step)]
     else:
         numbers = [wrapped(start, d.int64), wrapped(step, d.int64)]
     index = engine.index_dtype(out, count=count)

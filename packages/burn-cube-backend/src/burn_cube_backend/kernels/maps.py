@@ -22,6 +22,7 @@ from burn_cube_backend.geometry import (
     dense as row_major,
     size_of,
 )
+from burn_cube_backend.late import Late
 from burn_cube_backend.payload import CubeTensor
 from burn_cube_backend.scalar_code import LARGEST, Expression
 from burn_cube_backend.table import kernel, maker
@@ -398,6 +399,8 @@ class Map:
 
 def plain(value: Any, kind: str) -> Any:
     """Return a number as a launch takes it for a kind of dtype."""
+    if isinstance(value, Late):
+        return value.through(lambda v: plain(v, kind))
     if kind == "float":
         return float(value)
     return bool(value) if kind == "bool" else int(value)

@@ -13,6 +13,7 @@ from burn_cube import Kernel
 from burn_cube_backend.code import Code, Val
 from burn_cube_backend.engine import Engine
 from burn_cube_backend.kernels.maps import wide
+from burn_cube_backend.late import real
 from burn_cube_backend.payload import CubeTensor
 from burn_cube_backend.table import kernel
 from burn_std import DType, dtypes as d
@@ -132,7 +133,7 @@ def _updated(
     engine: Engine, rule: str, lists: Sequence[Tensors], step: CubeTensor,
     skip: CubeTensor | None, flag: bool, maximize: bool, numbers: Sequence[float],
 ) -> list[CubeTensor]:  # fmt: skip
-    numbers = [float(n) for n in numbers]
+    numbers = [real(n) for n in numbers]
     new_step, facts = engine.empty((), step.dtype), engine.empty((2,), d.float64)
     extra = [] if skip is None else [skip.buf]
     skip0 = 0 if skip is None else skip.offset

@@ -19,6 +19,7 @@ from burn_cube_backend.engine import Engine
 from burn_cube_backend.geometry import Ints
 from burn_cube_backend.kernels.create import wrapped
 from burn_cube_backend.kernels.maps import wide
+from burn_cube_backend.late import real
 from burn_cube_backend.payload import CubeTensor
 from burn_cube_backend.table import kernel
 from burn_std import DType, dtypes as d
@@ -164,7 +165,7 @@ def normal(
     out = engine.empty(shape, dtype)
     count = out.size
     index = engine.index_dtype(out, count=count)
-    args = [out.buf, *key_words(key), count, float(mean), float(std)]
+    args = [out.buf, *key_words(key), count, real(mean), real(std)]
     engine.run(normal_kernel, (dtype, std != 1, mean != 0, index), -(-count // 2), args)
     return out
 

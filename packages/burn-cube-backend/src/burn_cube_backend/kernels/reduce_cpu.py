@@ -10,7 +10,6 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from burn_cube import Kernel, Vector
-from burn_cube.spi import profiles
 from burn_cube_backend.code import Code, Val
 from burn_cube_backend.engine import Engine
 from burn_cube_backend.payload import CubeTensor
@@ -231,10 +230,7 @@ def planned(engine: Engine, key: Any, x: CubeTensor) -> CubeTensor | None:
 def _launched(engine: Engine, plan: Plan, args: Any) -> None:
     # The runtime cannot see how long the loop of a unit is.
     plan.program.cost = plan.work
-    if profiles():
-        engine.client.run(plan.program, (plan.cubes, 1, 1), args)
-    else:
-        plan.program.launch((plan.cubes, 1, 1), args)
+    engine.start(plan.program, (plan.cubes, 1, 1), args)
 
 
 def _keep(engine: Engine, key: Any, plan: Plan) -> None:

@@ -8,6 +8,7 @@ at once; it is kept for the next `sync`, as on the other runtimes.
 from __future__ import annotations
 
 import ctypes
+import math
 import mmap
 import os
 import platform
@@ -25,7 +26,9 @@ from burn_cube.operations import MATH
 from burn_cube.runtime.base import API_VERSION, Program, Properties, Runtime
 from burn_cube.runtime.cache import digest_of, emitter_version, kernel_cache
 from burn_cube.runtime.faults import fault_of
+from burn_cube.runtime.native_calls import TEXT as CALLS, NativeCall, NativeCalls, runner
 from burn_cube.runtime.words import Packer
+from burn_cube.types import Memory
 from burn_std import BackendLoadError
 from burn_std.dtypes import PLAIN
 
@@ -115,19 +118,43 @@ class CpuProgram(Program):
         x, y, z = cubes
         self._pack(buffer, 0, *self._words(args), x, y, z, runtime.fault_address)
         total = x * y * z
-        cost = self.cost
-        if total * cost < ALONE or runtime.threads < 2:
-            runtime.call(self.address, place, total, total)
-        else:
-            # No chunk so small that taking it shows; of long work eight for each thread, so that
-            # all end together.
-            grain = max(1, int(CHUNK / cost), total // (runtime.threads * 64))
-            grain = min(grain, max(1, total // (runtime.threads * 8)))
-            runtime.call(self.address, place, total, grain)
+        runtime.call(self.address, place, total, self.grain(total))
         if runtime.fault[0]:
             runtime.note_fault(self.kernel)
         if self._prints:
             runtime.flush()
+
+    def grain(self, total: int) -> int:
+        """Return how many of all cubes a thread takes at a time."""
+        cost, threads = self.cost, self.runtime.threads
+        if total * cost < ALONE or threads < 2:
+            return total
+        # No chunk so small that taking it shows; of long work eight for each thread, so that all
+        # end together.
+        grain = max(1, int(CHUNK / cost), total // (threads * 64))
+        return min(grain, max(1, total // (threads * 8)))
+
+    def prepared(self, cubes: tuple[int, int, int], args: Sequence[Any]) -> NativeCall:
+        """Return a launch for a list of them."""
+        words = self._packer.pack(cubes, args, self.runtime.fault_address)
+        total = math.prod(cubes)
+        return NativeCall(self.address, words, total, self.grain(total), self.kernel)
+
+    @property
+    def prints(self) -> bool:
+        """Whether a launch may write to the terminal."""
+        return self._prints
+
+    @property
+    def places(self) -> list[int]:
+        """The first word of each parameter."""
+        return self._packer.places
+
+    @property
+    def dtypes(self) -> list[Any]:
+        """The dtype of each parameter that is a number, None for memory."""
+        types = [p.type for p in self.kernel.params]
+        return [None if isinstance(t, Memory) else t for t in types]
 
     def packed(self, cubes: int, args: Sequence[Any]) -> bytes:
         """Return the words of a launch, for native code that calls `address` itself."""
@@ -173,6 +200,8 @@ class CpuRuntime(Runtime):
         image = self._image("pool", text)
         names = ("burn_pool_start", "burn_pool_run", "burn_pool_forget")
         start, run, forget = self._jit.link(image, *names)
+        self.pool_address = run
+        self._calls_runner: Any = None
         pointer, number = ctypes.c_void_p, ctypes.c_int64
         self._start = ctypes.CFUNCTYPE(None, number)(start)
         self._forget = ctypes.CFUNCTYPE(None)(forget)
@@ -246,6 +275,16 @@ class CpuRuntime(Runtime):
             cache.put(key, image)
         (address,) = self._jit.link(image, "burn_kernel")
         return CpuProgram(self, kernel, address)
+
+    def calls_runner(self) -> Any:
+        """Return the native function that makes a list of launches."""
+        if self._calls_runner is None:
+            self._calls_runner = runner(self._jit, self._image("calls", CALLS))
+        return self._calls_runner
+
+    def sequence(self, calls: Sequence[NativeCall]) -> NativeCalls:
+        """Return launches that one native call makes."""
+        return NativeCalls(self, calls)
 
     def event(self) -> HostEvent:
         """Return this moment."""

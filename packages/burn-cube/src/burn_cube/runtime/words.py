@@ -48,6 +48,12 @@ class Packer:
         self.struct = struct.Struct("=" + "".join(parts) + "qqqq")
         self.pointers = pointers
 
+    @property
+    def places(self) -> list[int]:
+        """The first word of each parameter."""
+        sizes = [1 if r is None else 2 if r <= 0 else 2 + 2 * r for r in self.ranks]
+        return [sum(sizes[:k]) for k in range(len(sizes))]
+
     def words(self, args: Sequence[Any]) -> list[Any]:
         """Return the values of the parameters' words."""
         out: list[Any] = []

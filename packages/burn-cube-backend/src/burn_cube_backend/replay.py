@@ -1,0 +1,337 @@
+"""Plans that run again as one native call.
+
+A plan is a Python function over kernels. Its first run on inputs of some layout is plain; the
+second is logged; from then on the launches are made by one native call, with the addresses and the
+changing numbers of the run written into their words.
+
+A number counts as constant until it differs between two runs. One that differs becomes late (see
+`late`); that nothing of it was baked in is checked by a second logged run with another value.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from sys import getrefcount
+from typing import Any
+
+import numpy as np
+
+from burn_cube import DeviceArray
+from burn_cube.spi import number_word, profiles
+from burn_cube_backend.engine import Engine
+from burn_cube_backend.late import Late, NeedsValue, Place, Run, can_be_late, late
+from burn_cube_backend.launch_log import LaunchLog, packed_blocks
+from burn_cube_backend.payload import CubeTensor
+
+Function = Callable[[Sequence[Any], Run], tuple[Any, ...]]
+# Layouts of the inputs of one plan that are remembered.
+LAYOUTS = 64
+# Logged runs of one layout, at most: numbers that change and are asked for make each one useless.
+ATTEMPTS = 6
+# Memory of results is taken over from results that nobody holds any more, up to this size.
+KEPT = 16 << 20
+ALIGN = 64
+
+
+def exact(value: Any) -> Any:
+    """Return what is equal only for numbers with the same bits and class.
+
+    Example:
+        >>> exact(0.0) == exact(-0.0), exact(1) == exact(1.0), exact(0.5) == exact(0.5)
+        (False, False, True)
+    """
+    if value.__class__ is float:
+        return value if value and value == value else repr(value)
+    return value.__class__, value
+
+
+class Replay:
+    """The launches of one plan for inputs of one layout.
+
+    Attributes:
+        baked: numbers that are part of the launches, by place; a run with others needs another.
+        lates: places of the numbers that are not.
+        checked: no late number was baked in.
+    """
+
+    def __init__(
+        self, engine: Engine, log: LaunchLog, inputs: Sequence[CubeTensor], outs: Sequence[Any],
+        baked: dict[Place, Any], lates: tuple[Place, ...],
+    ) -> None:  # fmt: skip
+        self.engine = engine
+        self.baked = baked
+        self.lates = lates
+        self.log = log
+        self.lock = threading.Lock()
+        self.checked = not lates
+        runtime: Any = engine.client.runtime
+        self.calls = runtime.sequence(log.calls)
+        self._aliases = _aliases(inputs)
+        self._outs = [self._described(x) for x in outs]
+        own = sorted({o[1] for o in self._outs if o[0] == "block"})
+        self._own: list[tuple[int, list[DeviceArray]]] = [(log.blocks[b].size, []) for b in own]
+        self._number_of = {b: k for k, b in enumerate(own)}
+        inside = [k not in self._number_of and b.first >= 0 for k, b in enumerate(log.blocks)]
+        places, self.scratch = packed_blocks(log.blocks, inside, ALIGN)
+        self._used = sorted({p.base[1] for p in log.pointers if p.base[0] == "input"})
+        row = {("input", k): n for n, k in enumerate(self._used)}
+        row |= {("block", b): len(self._used) + k for b, k in self._number_of.items()}
+        last = len(self._used) + len(own)
+        self._words = np.array([p.word for p in log.pointers], np.int64)
+        self._rows = np.array([row.get(p.base, last) for p in log.pointers], np.int64)
+        self._deltas = np.array(
+            [p.delta + (0 if p.base in row else places[p.base[1]]) for p in log.pointers], np.int64
+        )
+        log.end()
+        self._numbers = [(n.word * 8, *number_word(n.dtype), n.number.read) for n in log.numbers]
+
+    def _described(self, x: Any) -> tuple[Any, ...]:
+        """Return how an output is made again."""
+        if x.__class__ is not CubeTensor:
+            self.log.broken = "a result is no plain tensor"
+            return ("none",)
+        bare = x.on(None)  # what is kept must not keep the memory of this run
+        if x.buf is None:
+            bare.value = x.value
+            return "number", None, None, bare
+        base = self.log.base_of(x.buf)
+        if base is None:
+            return "constant", None, None, x
+        array = (x.buf.shape, x.buf.dtype, x.buf.strides, x.buf.offset)
+        return base[0], base[1], array, bare
+
+    def fits(self, inputs: Sequence[CubeTensor]) -> bool:
+        """Return whether inputs that shared memory still do."""
+        return all(inputs[a].buf is inputs[b].buf for a, b in self._aliases)
+
+    def write(self, bases: Sequence[int], run: Run) -> None:
+        """Write addresses and numbers of a run into the words."""
+        words = self.calls.words
+        words[self._words] = np.array(bases, np.int64)[self._rows] + self._deltas
+        for at, word, converted, read in self._numbers:
+            word.pack_into(words, at, converted(read(run)))
+
+    def run(self, inputs: Sequence[CubeTensor], run: Run) -> tuple[Any, ...]:
+        """Make the launches on inputs; the lock is held."""
+        engine, log = self.engine, self.log
+        own = [self._memory(k) for k in range(len(self._own))]
+        bases = [inputs[k].buf.pointer for k in self._used]  # type: ignore[union-attr]  # logged
+        bases += [a.pointer for a in own]
+        bases.append(engine.scratch(self.scratch))
+        self.write(bases, run)
+        if log.watches:
+            engine.record()
+        with ExitStack() as stack:
+            for guard in log.guards:
+                stack.enter_context(guard)
+            self.calls.run()
+        return tuple([self._made(o, inputs, own, run) for o in self._outs])
+
+    def _memory(self, k: int) -> DeviceArray:
+        """Return memory for a result: that of an earlier one that is gone, or new."""
+        size, kept = self._own[k]
+        for array in kept:
+            # references: the list, the loop, the argument of getrefcount; the array's own
+            if getrefcount(array) == 3 and getrefcount(array.storage) == 2:
+                return array
+        made = self.engine.memory(size)
+        if size <= KEPT and len(kept) < 3:
+            kept.append(made)
+        return made
+
+    def _made(
+        self, out: tuple[Any, ...], inputs: Sequence[CubeTensor], own: Sequence[DeviceArray],
+        run: Run,
+    ) -> CubeTensor:  # fmt: skip
+        kind, number, array, bare = out
+        if kind == "block":
+            memory = own[self._number_of[number]]
+            shape, dtype, strides, offset = array
+            buf = DeviceArray(memory.client, memory.storage, shape, dtype, strides, offset)
+        elif kind == "input":
+            buf = inputs[number].buf
+        elif kind == "number":
+            made = CubeTensor(None, (), (), bare.dtype)
+            value = bare.value
+            made.value = value.read(run) if isinstance(value, Late) else value
+            return made
+        else:
+            return bare  # type: ignore[no-any-return]
+        return bare.on(buf)  # type: ignore[no-any-return]
+
+    def agrees(self, other: LaunchLog, bases: Sequence[int], run: Run) -> bool:
+        """Return whether another logged run made the launches that this one would make."""
+        calls = [(c.function, c.parts, c.grain) for c in self.log.calls]
+        if calls != [(c.function, c.parts, c.grain) for c in other.calls]:
+            return False
+        if self.log.pointers != other.pointers:
+            return False
+        self.write(bases, run)
+        mine = self.calls.words.copy()
+        theirs = np.frombuffer(b"".join(c.words + c.inner for c in other.calls), np.int64).copy()
+        for words in (mine, theirs):
+            words[self._words] = 0
+            words[self.calls.inner_words] = 0
+        return bool((mine == theirs).all())
+
+    def forget(self) -> None:
+        """Let go of memory for results to come."""
+        for _, kept in self._own:
+            kept.clear()
+
+
+def _aliases(inputs: Sequence[CubeTensor]) -> list[tuple[int, int]]:
+    first: dict[int, int] = {}
+    pairs = []
+    for k, x in enumerate(inputs):
+        if x.buf is not None:
+            other = first.setdefault(id(x.buf.storage), k)
+            if other != k:
+                pairs.append((other, k))
+    return pairs
+
+
+class Layout:
+    """What is known of a plan for inputs of one layout: numbers of the last run, replay."""
+
+    __slots__ = ("attempts", "numbers", "replay")
+
+    def __init__(self, numbers: tuple[Any, ...]) -> None:
+        self.numbers = numbers
+        self.attempts = 0
+        self.replay: Replay | None = None
+
+
+class Replayed:
+    """A plan's function that becomes a native call for inputs it has seen.
+
+    Args:
+        engine: the device.
+        function: `(payloads of the inputs, run-time values by slot) -> payloads`.
+        scalars: places of run-time values that are numbers.
+    """
+
+    def __init__(self, engine: Engine, function: Function, scalars: Sequence[Place]) -> None:
+        self.engine = engine
+        self.function = function
+        self.scalars = tuple(scalars)
+        self._extents: list[Place] | None = None
+        self._layouts: dict[Any, Layout] = {}
+        self._late: set[Place] = set()
+        self._asked: set[Place] = set()
+        engine.replayed.add(self)
+
+    def __call__(self, inputs: Sequence[Any], run: Run) -> tuple[Any, ...]:
+        """Run the plan."""
+        engine = self.engine
+        if profiles() or engine.log is not None:
+            return self.function(inputs, run)
+        key = self._key(inputs, run)
+        if key is None:
+            return self.function(inputs, run)
+        numbers = tuple([exact(run[s][k]) for s, k in self.scalars])
+        layout = self._layouts.get(key)
+        if layout is None:
+            if len(self._layouts) >= LAYOUTS:
+                del self._layouts[next(iter(self._layouts))]
+            self._layouts[key] = Layout(numbers)
+            return self.function(inputs, run)
+        replay = layout.replay
+        if replay is not None and replay.fits(inputs) and self._same(replay, numbers):
+            if (replay.checked or numbers == layout.numbers) and replay.lock.acquire(False):
+                try:
+                    return replay.run(inputs, run)
+                finally:
+                    replay.lock.release()
+            if replay.checked:  # another thread is in it
+                return self.function(inputs, run)
+        return self._logged(layout, inputs, run, numbers)
+
+    def _key(self, inputs: Sequence[Any], run: Run) -> Any:
+        """Return the layout of the inputs and all extents; None for inputs that are no tensors."""
+        places = self._extents
+        if places is None:
+            scalars = set(self.scalars)
+            found = [(s, k) for s, values in run.items() for k in range(len(values))]
+            places = self._extents = [p for p in found if p not in scalars]
+        try:
+            layouts = [x.layout or self.engine.layout_of(x) for x in inputs]
+        except AttributeError:
+            return None
+        return tuple(layouts), tuple([run[s][k] for s, k in places])
+
+    def _same(self, replay: Replay, numbers: tuple[Any, ...]) -> bool:
+        baked = replay.baked
+        return all(
+            baked.get(p, n) == n for p, n in zip(self.scalars, numbers, strict=True)
+        )  # fmt: skip
+
+    def _logged(
+        self, layout: Layout, inputs: Sequence[CubeTensor], run: Run, numbers: tuple[Any, ...]
+    ) -> tuple[Any, ...]:
+        """Run the plan and note what it does."""
+        engine = self.engine
+        if layout.attempts >= ATTEMPTS or not engine.log_lock.acquire(False):
+            return self.function(inputs, run)
+        layout.attempts += 1
+        try:
+            for p, old, new in zip(self.scalars, layout.numbers, numbers, strict=True):
+                if old != new and p not in self._asked and can_be_late(run[p[0]][p[1]]):
+                    self._late.add(p)
+            layout.numbers = numbers
+            lates = tuple(p for p in self.scalars if p in self._late)
+            marked = dict(run)
+            for slot, k in lates:
+                values = list(marked[slot])
+                values[k] = late(values[k], (slot, k))
+                marked[slot] = tuple(values)
+            log = engine.log = LaunchLog(inputs)
+            try:
+                outs = self.function(inputs, marked)
+            finally:
+                engine.log = None
+        except NeedsValue as asked:
+            self._late.discard(asked.place)
+            self._asked.add(asked.place)
+            return self.function(inputs, run)
+        finally:
+            engine.log_lock.release()
+        self._keep(layout, log, inputs, outs, run, numbers, lates)
+        return tuple([_plain(x) for x in outs])
+
+    def _keep(
+        self, layout: Layout, log: LaunchLog, inputs: Sequence[CubeTensor], outs: Sequence[Any],
+        run: Run, numbers: tuple[Any, ...], lates: tuple[Place, ...],
+    ) -> None:  # fmt: skip
+        old = layout.replay
+        layout.replay = None
+        if log.broken is None:
+            baked = {p: n for p, n in zip(self.scalars, numbers, strict=True) if p not in lates}
+            made = Replay(self.engine, log, inputs, outs, baked, lates)
+            if lates and old is not None and old.lates == lates:
+                zeros = [0] * (len(old._used) + len(old._own) + 1)
+                made.checked = old.agrees(log, zeros, run)
+                if not made.checked:
+                    self._asked.update(lates)
+                    self._late.difference_update(lates)
+            if made.log.broken is None:
+                layout.replay = made
+                return
+        layout.attempts = ATTEMPTS
+
+    def forget(self) -> None:
+        """Let go of memory that is kept for results to come."""
+        for layout in self._layouts.values():
+            if layout.replay is not None:
+                layout.replay.forget()
+
+
+def _plain(x: Any) -> Any:
+    """Return a payload without late numbers."""
+    if x.__class__ is CubeTensor and isinstance(x.value, Late):
+        made = CubeTensor(x.buf, x.shape, x.strides, x.dtype, x.offset)
+        made.value = x.value.plain
+        return made
+    return x

@@ -1,0 +1,174 @@
+"""Plans that run as one native call give what the same kernels give one by one, bit for bit."""
+
+from __future__ import annotations
+
+import gc
+import random
+import threading
+from typing import Any
+
+import numpy as np
+import pytest
+
+import burn
+from burn import nn, optim
+from burn_std import IndexRangeError
+from tests.laws.test_programs import OPS, run, same
+
+F = burn.functional
+EAGER, FUSED = burn.device("cube-cpu"), burn.device("fusion-cube-cpu")
+# Equal numbers make a replay; others make numbers late, check them, and replay with them.
+SHIFTS = (0.0, 0.0, 0.0, 0.25, 0.5, 0.75, 1.0, 0.0)
+
+
+def replays() -> list[Any]:
+    """Return what replays exist on the fused device."""
+    backend: Any = FUSED.without_autodiff().context.resource.backend.inner
+    return [
+        layout.replay
+        for plan in backend.engine.replayed
+        for layout in plan._layouts.values()
+        if layout.replay is not None
+    ]
+
+
+@pytest.mark.parametrize("seed", range(16))
+def test_random_programs(seed: int) -> None:
+    dice = random.Random(seed)
+    names = [*OPS, "cast", "drop", "drop", "read"]
+    program = [
+        (dice.choice(names), dice.randrange(31), dice.randrange(31),
+         dice.choice([0.5, 2.0, -1.25, 3.0]))
+        for _ in range(dice.randint(4, 40))
+    ]  # fmt: skip
+    for shift in SHIFTS:
+        expected, refused = run(program, EAGER, shift)
+        found, also = run(program, FUSED, shift)
+        assert [r.partition(":")[0] for r in also] == [r.partition(":")[0] for r in refused]
+        for a, b in zip(found, expected, strict=True):
+            same(a, b)
+
+
+def train(device: Any, steps: int) -> tuple[list[float], list[Any]]:
+    """Return losses and parameters of a small network with dropout and a changing rate."""
+    tracking = device.autodiff()
+    tracking.seed(3)
+    burn.manual_seed(3)
+    model = nn.Sequential(
+        nn.Linear(6, 16, device=tracking), nn.ReLU(), nn.Dropout(0.25),
+        nn.Linear(16, 3, device=tracking),
+    )  # fmt: skip
+    optimizer = optim.AdamW(lr=1e-2)
+    rng = np.random.default_rng(0)
+    losses = []
+    for step in range(steps):
+        x = burn.tensor(rng.standard_normal((8, 6)).astype(np.float32), device=device)
+        y = burn.tensor(rng.integers(0, 3, 8), device=device)
+        loss = F.cross_entropy(model(x), y)
+        optimizer.step(model, loss.backward(), lr=1e-2 / (1 + step))
+        losses.append(loss)
+    return [v.item() for v in losses], [p.numpy() for p in model.parameters()]
+
+
+def test_training_with_a_rate_that_changes_and_random_numbers() -> None:
+    expected, params = train(EAGER, 12)
+    found, fused = train(FUSED, 12)
+    assert found == expected
+    for a, b in zip(fused, params, strict=True):
+        assert np.array_equal(a, b)
+    assert any(r.lates and r.checked for r in replays())
+
+
+def test_a_result_that_is_held_is_never_written_again() -> None:
+    x = burn.rand(64, device=FUSED)
+    held = []
+    for k in range(12):
+        y = (x + k) * 2
+        FUSED.flush()
+        held.append((k, y))
+    for k, y in held:
+        assert np.array_equal(y.numpy(), ((x + k) * 2).numpy())
+
+
+def test_views_of_results_keep_their_memory() -> None:
+    x = burn.arange(12, dtype=burn.float32, device=FUSED).reshape(3, 4)
+    kept = []
+    for k in range(10):
+        y = (x * 2 + k)[1]
+        FUSED.flush()
+        kept.append(y)
+    for k, y in enumerate(kept):
+        assert y.tolist() == [8.0 + k, 10.0 + k, 12.0 + k, 14.0 + k]
+
+
+def test_an_index_out_of_range_is_found_in_a_replay() -> None:
+    x = burn.arange(5, dtype=burn.float32, device=FUSED)
+
+    def pick(at: list[int]) -> Any:
+        return x.index_select(0, burn.tensor(at, device=FUSED)) * 1.5
+
+    for _ in range(5):
+        assert pick([0, 4]).tolist() == [0.0, 6.0]
+    with pytest.raises(IndexRangeError):
+        pick([0, 7]).tolist()
+    for _ in range(3):
+        assert pick([1, 3]).tolist() == [1.5, 4.5]
+    with pytest.raises(IndexRangeError):
+        pick([5, 0]).tolist()
+
+
+def test_inputs_that_share_memory_once_need_not_do_so_again() -> None:
+    a = burn.rand(4, 4, device=FUSED)
+    b = burn.rand(4, 4, device=FUSED)
+    FUSED.sync()
+    for p, q in [(a, a), (a, a), (a, a), (a, b), (b, a), (a, b), (b, b)]:
+        left, right = p[1], q[1]
+        FUSED.flush()
+        assert np.array_equal((left * 3 - right).numpy(), p.numpy()[1] * 3 - q.numpy()[1])
+
+
+def test_memory_stays_flat() -> None:
+    model = nn.Linear(64, 64, device=FUSED.autodiff())
+    optimizer = optim.SGD(lr=0.01)
+    x = burn.rand(16, 64, device=FUSED)
+
+    def step() -> None:
+        optimizer.step(model, model(x).square().mean().backward())
+
+    for _ in range(20):
+        step()
+    gc.collect()
+    before = FUSED.memory_report()
+    for _ in range(200):
+        step()
+    gc.collect()
+    after = FUSED.memory_report()
+    assert after["in_use"] <= before["in_use"]
+    assert after["reserved"] <= before["reserved"]
+
+
+def test_threads_share_plans() -> None:
+    wrong: list[Any] = []
+
+    def work(seed: int) -> None:
+        x = burn.full((257,), float(seed), device=FUSED)
+        for k in range(60):
+            y = ((x * 2 + 1) / 4 - k).numpy()
+            if not (y == (seed * 2 + 1) / 4 - k).all():
+                wrong.append((seed, k))
+
+    threads = [threading.Thread(target=work, args=(s,)) for s in range(4)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert not wrong
+
+
+def test_memory_kept_between_runs_goes_with_a_cleanup() -> None:
+    x = burn.rand(1 << 20, device=FUSED)
+    for k in range(6):
+        assert (x + k).sum().item() > 0
+    before = FUSED.memory_report()["in_use"]
+    FUSED.memory_cleanup()
+    assert FUSED.memory_report()["in_use"] <= before - 4 * x.numpy().size
