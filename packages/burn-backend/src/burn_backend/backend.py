@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 from burn_backend.fragments import Again, Fragments, Memo, infer_key, payload_names
+from burn_backend.fusing import Fuser
 from burn_backend.kernel import Kernel
 from burn_ir import CATALOG, Entry, Spec
 from burn_std import BackendContractError, DType, DTypeError
@@ -81,12 +82,14 @@ class Backend:
         runner: object with a per-thread attribute `run(kernel, *args)`, or None.
         ready: the class of finished payloads; anything else goes through `wrap`.
         keeps_scalars: payloads of Python scalars may be kept and used again.
+        fuser: what makes one kernel of several operations, or None.
     """
 
     name: str = ""
     runner: Any = None
     ready: Any = None
     keeps_scalars = True
+    fuser: Fuser | None = None
 
     def __init__(self, table: Mapping[str, Kernel], native: Mapping[DType, Any]) -> None:
         self.table = table

@@ -13,6 +13,7 @@ from burn_cube import Client, client
 from burn_cube.spi import API_VERSION as RUNTIMES
 from burn_cube_backend.dtypes import host_dtype
 from burn_cube_backend.engine import Engine
+from burn_cube_backend.fused import CubeFuser
 from burn_cube_backend.kernels.create import wrapped
 from burn_cube_backend.payload import CubeTensor, number
 from burn_cube_backend.quant import QuantTensor
@@ -38,6 +39,7 @@ class CubeBackend(Backend):
         self.engine = Engine(device)
         known = device.properties.dtypes
         super().__init__(table_of(self.engine), {t: t for t in d.PLAIN if t in known})
+        self.fuser = CubeFuser(self.engine, self.supports_dtype)
 
     def from_numpy(self, array: Any, copy: bool) -> CubeTensor | QuantTensor:
         """Return a payload with a copy of the elements."""

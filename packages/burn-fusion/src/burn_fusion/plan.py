@@ -9,11 +9,12 @@ from __future__ import annotations
 import itertools
 import linecache
 from bisect import bisect_right
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from types import FunctionType
 from typing import Any
 
 from burn_backend import Backend
+from burn_fusion.groups import Fused, units_of
 from burn_fusion.segment import Value, axis_classes
 from burn_ir import CATALOG, Entry
 
@@ -26,18 +27,32 @@ class Step:
         slot: slot of its first output; `outputs` how many follow from there.
         inputs: slot, None or tuple of slots per input.
         static: static attributes.
+        is_number: it makes a tensor of rank 0 from a number, which kernels can take as such.
         kernel: the inner backend's function.
     """
 
-    __slots__ = ("entry", "inputs", "kernel", "outputs", "slot", "static")
+    __slots__ = ("entry", "inputs", "is_number", "kernel", "outputs", "slot", "static")
 
-    def __init__(self, entry: Entry, slot: int, inputs: list[Any], static: tuple[Any, ...]) -> None:
+    def __init__(
+        self, entry: Entry, slot: int, inputs: list[Any], static: tuple[Any, ...],
+        is_number: bool = False,
+    ) -> None:  # fmt: skip
         self.entry = entry
+        self.is_number = is_number
         self.slot = slot
         self.inputs = inputs
         self.static = static
         self.outputs = 1
         self.kernel: Any = None
+
+    @property
+    def can_fail(self) -> bool:
+        """Whether it may refuse its data at run time, so that it runs though nobody reads it."""
+        return can_fail(self.entry)
+
+    def writes(self) -> list[int]:
+        """Return the slots that it fills."""
+        return list(range(self.slot, self.slot + self.outputs))
 
     def scalars(self) -> list[int]:
         """Return which of its run-time values are numbers, not extents."""
@@ -62,7 +77,10 @@ def decode(codes: list[Any]) -> list[Step]:
         entry = CATALOG.by_code[code[0]]
         n = len(entry.inputs)
         static = sum(a.kind == "static" for a in entry.attrs)
-        steps.append(Step(entry, slot, list(code[1 : 1 + n]), tuple(code[1 + n : 1 + n + static])))
+        attrs = tuple(code[1 + n : 1 + n + static])
+        # The classes of its axes end the code of a `full`.
+        number = entry.name == "full" and code[-1] == () and not attrs[0].is_quantized
+        steps.append(Step(entry, slot, list(code[1 : 1 + n]), attrs, number))
     return steps
 
 
@@ -99,7 +117,9 @@ class Plan:
         function: `(external payloads, run-time tuples by slot) -> payloads of live`.
         run: the same as the inner backend runs it.
         source: its generated text, in `linecache` under `filename`.
-        steps: what the interpreter walks; `lines` the first line of each in the text.
+        steps: the operations, for whoever walks them one by one.
+        units: what the text calls, operations or fused ones.
+        lines: the first line of each step in the text, where no operation is fused.
         runs: how often it ran.
     """
 
@@ -113,6 +133,7 @@ class Plan:
         "runs",
         "source",
         "steps",
+        "units",
     )
 
     def __init__(
@@ -126,7 +147,15 @@ class Plan:
         self.live = live
         self.donate = donate
         self.steps = decode([v.op for v in vals])
-        bind_kernels(self.steps, inner, lambda s: (vals[s] if s >= 0 else ext[-1 - s]).dtype)
+
+        def tensor(slot: int) -> Value:
+            return vals[slot] if slot >= 0 else ext[-1 - slot]
+
+        self.units: Sequence[Step | Fused] = self.steps
+        if inner.fuser is not None:
+            self.units = units_of(self.steps, live, tensor, inner.fuser)
+        alone = [u for u in self.units if isinstance(u, Step)]
+        bind_kernels(alone, inner, lambda s: tensor(s).dtype)
         self.lines: list[int] = []
         self.source, constants = _source(self, vals, ext, inner)
         self.runs = 0
@@ -176,18 +205,20 @@ class _Donor:
         self.ext = ext
         self.last: dict[int, int] = {}
         self.fresh: set[int] = set(plan.donate)
-        for k, step in enumerate(plan.steps):
-            for slot in step.reads():
+        for k, unit in enumerate(plan.units):
+            for slot in unit.reads():
                 self.last[slot] = k
         live = set(plan.live)
-        for step in plan.steps:
+        alone = [u for u in plan.units if isinstance(u, Step)]
+        for step in alone:
             if is_into(step.kernel):
                 if step.slot not in live:
                     self.fresh.add(step.slot)
             else:
                 # It may hand on or alias what it reads, so nothing it reads is overwritten.
                 self.fresh.difference_update(step.reads())
-        self.blocked = {s for step in plan.steps if not is_into(step.kernel) for s in step.reads()}
+        self.blocked = {s for step in alone if not is_into(step.kernel) for s in step.reads()}
+        self.blocked.update(s for u in plan.units if isinstance(u, Fused) for s in u.reads())
 
     def pick(self, k: int, step: Step) -> int | None:
         out = self.vals[step.slot]
@@ -216,38 +247,39 @@ def _source(
     lines = ["def plan(E, R):"]
     if ext:
         lines.append(f"    {', '.join(f'e{k}' for k in range(len(ext)))}, = E")
-    for k, step in enumerate(plan.steps):
-        constants[f"k{k}"] = step.kernel
+    for k, unit in enumerate(plan.units):
+        constants[f"k{k}"] = unit.kernel
         plan.lines.append(len(lines) + 1)
-        args = [
-            f"[{', '.join(map(_name, i))}]" if isinstance(i, tuple) else _name(i)
-            for i in step.inputs
-        ]
-        for j, a in enumerate(step.static):
-            constants[f"a{k}_{j}"] = a
-            args.append(f"a{k}_{j}")
-        runtime = sum(a.kind != "static" for a in step.entry.attrs)
-        args += [f"R[{step.slot}][{j}]" for j in range(runtime)]
-        over = donor.pick(k, step)
-        if over is not None:
-            args.append(f"out={_name(over)}")
-        outs = [_name(step.slot + j) for j in range(step.outputs)]
-        if step.entry.multi:
+        if isinstance(unit, Fused):
+            args = [*map(_name, unit.inputs), *(f"R[{s}][{j}]" for s, j in unit.run_time)]
+            outs = [*map(_name, unit.outputs)]
             lines.append(f"    {', '.join(outs)}, = k{k}({', '.join(args)})")
         else:
-            lines.append(f"    {outs[0]} = k{k}({', '.join(args)})")
-        if inner.ready is not None:
-            for j in range(step.outputs):
-                if not vals[step.slot + j].shape:
-                    o = outs[j]
-                    lines.append(f"    if {o}.__class__ is not READY: {o} = WRAP({o})")
-        dead = [s for s in dict.fromkeys(step.reads()) if donor.last[s] == k and s not in live]
-        dead += [
-            s
-            for s in range(step.slot, step.slot + step.outputs)
-            if s not in donor.last and s not in live
-        ]
+            lines.append(_call_of(k, unit, donor.pick(k, unit), constants))
+            if inner.ready is not None:
+                for slot in unit.writes():
+                    if not vals[slot].shape:
+                        o = _name(slot)
+                        lines.append(f"    if {o}.__class__ is not READY: {o} = WRAP({o})")
+        dead = [s for s in dict.fromkeys(unit.reads()) if donor.last[s] == k and s not in live]
+        dead += [s for s in unit.writes() if s not in donor.last and s not in live]
         if dead:
             lines.append(f"    del {', '.join(map(_name, dead))}")
     lines.append(f"    return ({''.join(_name(s) + ', ' for s in plan.live)})")
     return "\n".join(lines) + "\n", constants
+
+
+def _call_of(k: int, step: Step, over: int | None, constants: dict[str, Any]) -> str:
+    """Return the call of one operation; `over` is the slot that it may write its result into."""
+    args = [
+        f"[{', '.join(map(_name, i))}]" if isinstance(i, tuple) else _name(i) for i in step.inputs
+    ]
+    for j, a in enumerate(step.static):
+        constants[f"a{k}_{j}"] = a
+        args.append(f"a{k}_{j}")
+    runtime = sum(a.kind != "static" for a in step.entry.attrs)
+    args += [f"R[{step.slot}][{j}]" for j in range(runtime)]
+    if over is not None:
+        args.append(f"out={_name(over)}")
+    outs = ", ".join(map(_name, step.writes()))
+    return f"    {outs}{',' if step.entry.multi else ''} = k{k}({', '.join(args)})"

@@ -8,6 +8,7 @@ Halves compute in float32 and round once.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import cache
 from typing import Any, NamedTuple
 
 from burn_cube import DeviceArray, Kernel, Vector
@@ -426,9 +427,15 @@ def _nodes(node: Node) -> Iterator[Node]:
         yield from _nodes(arg)
 
 
-for _entry in list(CATALOG):
+@cache
+def is_map(entry: Entry) -> bool:
+    """Return whether an entry's kernel is made from its expression."""
     # A map that somebody registered may have a decomposition and no expression.
-    if _entry.klass == "map" and _entry.expr and _entry.inputs and not _decomposed(_entry):
+    return entry.klass == "map" and bool(entry.expr and entry.inputs) and not _decomposed(entry)
+
+
+for _entry in list(CATALOG):
+    if is_map(_entry):
         _register(_entry)
 
 
