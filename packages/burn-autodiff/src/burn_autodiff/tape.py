@@ -30,9 +30,10 @@ class Call:
         saves: one getter per saved value: (is_output, position).
         readers: per saved value the inputs whose gradient reads it; empty means any.
         context: the context whose function made the node.
+        lists: an input is a list of tensors.
     """
 
-    __slots__ = ("context", "entry", "fn", "kind", "readers", "saves")
+    __slots__ = ("context", "entry", "fn", "kind", "lists", "readers", "saves")
 
     def __init__(
         self,
@@ -49,6 +50,7 @@ class Call:
         self.saves = saves
         self.readers = readers
         self.context = context
+        self.lists = entry is not None and any(i.many for i in entry.inputs)
 
     @property
     def name(self) -> str:
@@ -208,10 +210,16 @@ class RuleCall:
         self.shapes = shapes
         self.create_graph = create_graph
         self.attrs = node.attrs
-        self.need = tuple(
-            tuple(p is not None for p in parent) if isinstance(parent, list) else parent is not None
-            for parent in node.parents
-        )
+        parents = node.parents
+        if node.call.lists:
+            self.need: tuple[Any, ...] = tuple(
+                [
+                    tuple([e is not None for e in p]) if isinstance(p, list) else p is not None
+                    for p in parents
+                ]
+            )
+        else:
+            self.need = tuple([p is not None for p in parents])
 
     @property
     def dtypes(self) -> tuple[Any, ...]:
@@ -312,22 +320,36 @@ class _Walk:
             shapes = (g.shape,) * len(node.parents)
         if isinstance(g, dict):
             g = tuple(g.get(k) for k in range(max(len(entry.outputs), max(g) + 1)))
-        saved = [
-            self.restore(node, s, get, ops) for s, get in zip(node.saved, call.saves, strict=True)
-        ]
+        if self.create or call.lists or node.recipe is not None:
+            saved = [
+                self.restore(node, s, get, ops)
+                for s, get in zip(node.saved, call.saves, strict=True)
+            ]
+        else:
+            make = ops.make
+            saved = [None if s is None else make(s) for s in node.saved]
         try:
             out = call.fn(RuleCall(ops, node, shapes, self.create), g, *saved)
         except BurnError as error:
             error.add_note(f"in the backward of {entry.name}")
             raise
-        if isinstance(out, TensorBase) or out is None:
+        if out.__class__ is not tuple and (isinstance(out, TensorBase) or out is None):
             out = (out,)
-        for parent, grad, shape in zip(node.parents, out, shapes, strict=True):
-            if isinstance(parent, list):
-                for p, e, s in zip(parent, grad or [None] * len(parent), shape, strict=True):
+        if len(out) != len(node.parents):
+            raise AutodiffError(
+                entry.name, "a rule gives one gradient per input",
+                got=f"{len(out)} for {len(node.parents)}",
+            )  # fmt: skip
+        for parent, grad, shape in zip(node.parents, out, shapes, strict=False):
+            if parent is None or grad is None:
+                continue
+            if parent.__class__ is list:
+                for p, e, s in zip(parent, grad, shape, strict=True):
                     self.give(ops, p, e, s)
+            elif grad.v.shape == shape:
+                self.put(parent, grad)
             else:
-                self.give(ops, parent, grad, shape)
+                self.put(parent, _sum_to(ops, grad, shape))
 
     def give(self, ops: Any, parent: Node | None, grad: TensorBase | None, shape: Any) -> None:
         if parent is not None and grad is not None:

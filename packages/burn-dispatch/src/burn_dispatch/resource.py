@@ -59,17 +59,17 @@ class Resource:
 
     def plain_context(self) -> Context:
         """Return the context without autodiff."""
-        return self.context(None, False)
+        return self.contexts.get((False, False)) or self.context(None, False)
 
     def context(self, decorator: Any, checkpointing: bool) -> Context:
         """Return the context of a decorator and strategy; one object each."""
-        from burn_dispatch.context import Context
-        from burn_dispatch.device import Device
-
         key = (decorator is not None, checkpointing)
         found = self.contexts.get(key)
         if found is not None:
             return found
+        from burn_dispatch.context import Context
+        from burn_dispatch.device import Device
+
         with self._lock:
             found = self.contexts.get(key)
             if found is None:
