@@ -53,7 +53,30 @@ def test_softmax_without_a_dim_follows_the_old_rule() -> None:
     assert F.softmax(burn.tensor(3.0)).item() == 1.0
 
 
-def test_inplace_is_accepted_and_changes_nothing() -> None:
+def test_an_argument_that_could_have_no_effect_is_refused() -> None:
     x = burn.tensor([-1.0, 2.0])
-    assert F.relu(x, inplace=True).tolist() == [0.0, 2.0]
+    table, index = burn.ones(2, 2), burn.tensor([0])
+    functions = [getattr(F, name) for name in F.__all__]
+    takers = [f for f in functions if "inplace" in inspect.signature(f).parameters]
+    assert len(takers) == 19
+    for f in takers:
+        given = {"threshold": 0.0, "value": 0.0} if f is F.threshold else {}
+        with pytest.raises(ArgumentError) as caught:
+            f(x, **given, inplace=True)
+        assert caught.value.op == f.__name__
+    for call in (
+        lambda: F.softmax(x, 0, 5),
+        lambda: F.log_softmax(x, 0, 5),
+        lambda: F.softmin(x, 0, 5),
+        lambda: F.gumbel_softmax(x, eps=1e-5),
+        lambda: F.embedding(index, table, sparse=True),
+        lambda: F.embedding_bag(index, table, index, sparse=True),
+        lambda: table.cdist(table, compute_mode="fast"),
+        lambda: x.repeat_interleave(2, output_size=5),
+        lambda: x.repeat_interleave(burn.tensor([1, 3]), output_size=5),
+    ):
+        with pytest.raises((ArgumentError, ShapeError)):
+            call()
+    assert x.repeat_interleave(2, output_size=4).shape == (4,)
+    assert x.repeat_interleave(burn.tensor([1, 3]), output_size=4).shape == (4,)
     assert x.tolist() == [-1.0, 2.0]

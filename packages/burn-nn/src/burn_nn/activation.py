@@ -100,7 +100,7 @@ class ELU(Module):
 
     Args:
         alpha: limit at minus infinity, with its sign turned.
-        inplace: accepted and ignored: tensors are values.
+        inplace: leave to overwrite the input, which is never made use of.
 
     Example:
         >>> burn.nn.ELU()(burn.tensor([2.0, 0.0])).tolist()
@@ -122,7 +122,7 @@ class SELU(Module):
     """The ELU with the scale and alpha that keep mean 0 and variance 1.
 
     Args:
-        inplace: accepted and ignored: tensors are values.
+        inplace: leave to overwrite the input, which is never made use of.
 
     Example:
         >>> burn.nn.SELU()(burn.tensor([0.0])).tolist()
@@ -144,7 +144,7 @@ class CELU(Module):
 
     Args:
         alpha: limit at minus infinity, with its sign turned.
-        inplace: accepted and ignored: tensors are values.
+        inplace: leave to overwrite the input, which is never made use of.
 
     Example:
         >>> burn.nn.CELU()(burn.tensor([2.0, 0.0])).tolist()
@@ -187,7 +187,7 @@ class SiLU(Module):
     """x / (1 + exp(-x)), also called swish.
 
     Args:
-        inplace: accepted and ignored: tensors are values.
+        inplace: leave to overwrite the input, which is never made use of.
 
     Example:
         >>> burn.nn.SiLU()(burn.tensor([0.0])).tolist()
@@ -206,7 +206,7 @@ class Mish(Module):
     """x tanh(log(1 + exp(x))), elementwise.
 
     Args:
-        inplace: accepted and ignored: tensors are values.
+        inplace: leave to overwrite the input, which is never made use of.
 
     Example:
         >>> burn.nn.Mish()(burn.tensor([0.0])).tolist()

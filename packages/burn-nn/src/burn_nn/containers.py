@@ -322,7 +322,7 @@ class ParameterDict(_Dict):
     def __init__(self, values: Mapping[str, Any] | None = None) -> None:
         self.update(values or {})
 
-    def _check(self, key: str, value: Any) -> Any:
+    def _check(self, key: str, value: Any) -> Any:  # noqa: ARG002 - the base class names it
         if isinstance(value, Tensor) and not isinstance(value, Parameter):
             return Parameter(value)
         return value

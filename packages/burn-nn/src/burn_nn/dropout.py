@@ -22,7 +22,7 @@ class Dropout(_Dropout):
 
     Args:
         p: probability of zero.
-        inplace: accepted and ignored: tensors are values.
+        inplace: leave to overwrite the input, which is never made use of.
 
     Raises:
         ArgumentError: p is outside [0, 1].
@@ -45,7 +45,7 @@ class Dropout1d(_Dropout):
 
     Args:
         p: probability of zero.
-        inplace: accepted and ignored: tensors are values.
+        inplace: leave to overwrite the input, which is never made use of.
 
     Raises:
         ArgumentError: p is outside [0, 1].
@@ -68,7 +68,7 @@ class Dropout2d(_Dropout):
 
     Args:
         p: probability of zero.
-        inplace: accepted and ignored: tensors are values.
+        inplace: leave to overwrite the input, which is never made use of.
 
     Raises:
         ArgumentError: p is outside [0, 1].
@@ -91,7 +91,7 @@ class Dropout3d(_Dropout):
 
     Args:
         p: probability of zero.
-        inplace: accepted and ignored: tensors are values.
+        inplace: leave to overwrite the input, which is never made use of.
 
     Raises:
         ArgumentError: p is outside [0, 1].
@@ -114,7 +114,7 @@ class AlphaDropout(_Dropout):
 
     Args:
         p: probability of zero.
-        inplace: accepted and ignored: tensors are values.
+        inplace: leave to overwrite the input, which is never made use of.
 
     Raises:
         ArgumentError: p is outside [0, 1].
@@ -137,7 +137,7 @@ class FeatureAlphaDropout(_Dropout):
 
     Args:
         p: probability of zero.
-        inplace: accepted and ignored: tensors are values.
+        inplace: leave to overwrite the input, which is never made use of.
 
     Raises:
         ArgumentError: p is outside [0, 1].
@@ -186,7 +186,7 @@ class DropPath(_Dropout):
 
     Args:
         p: probability of zero.
-        inplace: accepted and ignored: tensors are values.
+        inplace: leave to overwrite the input, which is never made use of.
 
     Raises:
         ArgumentError: p is outside [0, 1].

@@ -13,8 +13,13 @@ class _Table(Module):
 
     def _fill(
         self, num_embeddings: int, embedding_dim: int, padding_idx: int | None,
-        device: Device | None, dtype: DType | None,
+        sparse: bool, device: Device | None, dtype: DType | None,
     ) -> None:  # fmt: skip
+        if sparse:
+            raise ArgumentError(
+                type(self).__name__, "sparse can only be False", got=sparse,
+                remedy="Leave it out: gradients are dense, and an optimizer updates every row.",
+            )  # fmt: skip
         if padding_idx is not None:
             if not -num_embeddings <= padding_idx < num_embeddings:
                 raise ArgumentError(
@@ -47,7 +52,7 @@ class Embedding(_Table):
         max_norm: rows that are looked up are scaled to at most this norm, and stay so.
         norm_type: order of that norm.
         scale_grad_by_freq: divide the gradient of a row by how often it was looked up.
-        sparse: accepted and ignored: gradients are dense.
+        sparse: only False: gradients are dense.
         device: where the table lives; the default device if None.
         dtype: of the table; the device's default float if None.
 
@@ -56,7 +61,7 @@ class Embedding(_Table):
         weight: [num_embeddings, embedding_dim]
 
     Raises:
-        ArgumentError: padding_idx is out of range.
+        ArgumentError: padding_idx is out of range, or sparse is set.
         IndexRangeError: an index is out of range.
 
     Example:
@@ -69,7 +74,7 @@ class Embedding(_Table):
         max_norm: float | None = None, norm_type: float = 2.0, scale_grad_by_freq: bool = False,
         sparse: bool = False, device: Device | None = None, dtype: DType | None = None,
     ) -> None:  # fmt: skip
-        self._fill(num_embeddings, embedding_dim, padding_idx, device, dtype)
+        self._fill(num_embeddings, embedding_dim, padding_idx, sparse, device, dtype)
         self.max_norm = max_norm
         self.norm_type = norm_type
         self.scale_grad_by_freq = scale_grad_by_freq
@@ -129,7 +134,7 @@ class EmbeddingBag(_Table):
         norm_type: order of that norm.
         scale_grad_by_freq: divide the gradient of a row by how often it was looked up.
         mode: sum, mean or max.
-        sparse: accepted and ignored: gradients are dense.
+        sparse: only False: gradients are dense.
         include_last_offset: the last offset is the end of the last bag.
         padding_idx: row that counts in no bag and gets no gradient.
         device: where the table lives; the default device if None.
@@ -139,7 +144,7 @@ class EmbeddingBag(_Table):
         input: [B, N], or [N] with offsets [B]; returns [B, embedding_dim]
 
     Raises:
-        ArgumentError: padding_idx is out of range, or offsets are missing.
+        ArgumentError: padding_idx is out of range, offsets are missing, or sparse is set.
 
     Example:
         >>> bag = burn.nn.EmbeddingBag(10, 4)
@@ -153,7 +158,7 @@ class EmbeddingBag(_Table):
         sparse: bool = False, include_last_offset: bool = False, padding_idx: int | None = None,
         device: Device | None = None, dtype: DType | None = None,
     ) -> None:  # fmt: skip
-        self._fill(num_embeddings, embedding_dim, padding_idx, device, dtype)
+        self._fill(num_embeddings, embedding_dim, padding_idx, sparse, device, dtype)
         self.max_norm = max_norm
         self.norm_type = norm_type
         self.scale_grad_by_freq = scale_grad_by_freq

@@ -12,7 +12,7 @@ class ReLU(Module):
     """max(x, 0), elementwise.
 
     Args:
-        inplace: accepted and ignored: tensors are values.
+        inplace: leave to overwrite the input, which is never made use of.
 
     Example:
         >>> burn.nn.ReLU()(burn.tensor([-1.0, 2.0])).tolist()
@@ -31,7 +31,7 @@ class ReLU6(Module):
     """min(max(x, 0), 6), elementwise.
 
     Args:
-        inplace: accepted and ignored: tensors are values.
+        inplace: leave to overwrite the input, which is never made use of.
 
     Example:
         >>> burn.nn.ReLU6()(burn.tensor([-1.0, 7.0])).tolist()
@@ -51,7 +51,7 @@ class LeakyReLU(Module):
 
     Args:
         negative_slope: slope below 0.
-        inplace: accepted and ignored: tensors are values.
+        inplace: leave to overwrite the input, which is never made use of.
 
     Example:
         >>> burn.nn.LeakyReLU(0.5)(burn.tensor([-1.0, 2.0])).tolist()
@@ -73,7 +73,7 @@ class Hardtanh(Module):
     Args:
         min_val: lower bound.
         max_val: upper bound.
-        inplace: accepted and ignored: tensors are values.
+        inplace: leave to overwrite the input, which is never made use of.
 
     Example:
         >>> burn.nn.Hardtanh()(burn.tensor([-3.0, 0.5])).tolist()
@@ -94,7 +94,7 @@ class Hardsigmoid(Module):
     """min(max(x + 3, 0), 6) / 6, elementwise.
 
     Args:
-        inplace: accepted and ignored: tensors are values.
+        inplace: leave to overwrite the input, which is never made use of.
 
     Example:
         >>> burn.nn.Hardsigmoid()(burn.tensor([0.0])).tolist()
@@ -113,7 +113,7 @@ class Hardswish(Module):
     """x min(max(x + 3, 0), 6) / 6, elementwise.
 
     Args:
-        inplace: accepted and ignored: tensors are values.
+        inplace: leave to overwrite the input, which is never made use of.
 
     Example:
         >>> burn.nn.Hardswish()(burn.tensor([-4.0, 3.0])).tolist()
@@ -174,7 +174,7 @@ class Threshold(Module):
     Args:
         threshold: the bound.
         value: what replaces elements at or below it.
-        inplace: accepted and ignored: tensors are values.
+        inplace: leave to overwrite the input, which is never made use of.
 
     Example:
         >>> burn.nn.Threshold(0.5, 9.0)(burn.tensor([0.0, 1.0])).tolist()
@@ -269,7 +269,7 @@ class RReLU(Module):
     Args:
         lower: smallest slope.
         upper: largest slope.
-        inplace: accepted and ignored: tensors are values.
+        inplace: leave to overwrite the input, which is never made use of.
 
     Example:
         >>> burn.nn.RReLU(0.25, 0.75)(burn.tensor([-2.0, 2.0])).tolist()

@@ -17,7 +17,7 @@ Step = Callable[[Tensor, tuple[Tensor, ...], Tensor, Any, Any], tuple[Tensor, ..
 
 def _rnn(activation: Callable[[Tensor], Tensor]) -> Step:
     def step(
-        share: Tensor, state: tuple[Tensor, ...], w_hh: Tensor, b_hh: Any, w_hr: Any
+        share: Tensor, state: tuple[Tensor, ...], w_hh: Tensor, b_hh: Any, _w_hr: Any
     ) -> tuple[Tensor, ...]:
         return (activation(share + F.linear(state[0], w_hh, b_hh)),)
 
@@ -36,7 +36,7 @@ def lstm_step(
 
 
 def gru_step(
-    share: Tensor, state: tuple[Tensor, ...], w_hh: Tensor, b_hh: Any, w_hr: Any
+    share: Tensor, state: tuple[Tensor, ...], w_hh: Tensor, b_hh: Any, _w_hr: Any
 ) -> tuple[Tensor, ...]:
     """Return (h',) of (h,)."""
     h = state[0]

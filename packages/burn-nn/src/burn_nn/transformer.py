@@ -276,8 +276,8 @@ class TransformerEncoder(Module):
         encoder_layer: copied for every layer; the copies start with equal values.
         num_layers: how many.
         norm: a module for the output, or None.
-        enable_nested_tensor: accepted and ignored.
-        mask_check: accepted and ignored.
+        enable_nested_tensor: leave to use nested tensors, which is never made use of.
+        mask_check: whether a use of nested tensors would look at the mask first.
 
     Shapes:
         src: as for a layer; returns the same
@@ -295,7 +295,8 @@ class TransformerEncoder(Module):
 
     def __init__(
         self, encoder_layer: Module, num_layers: int, norm: Module | None = None,
-        enable_nested_tensor: bool = True, mask_check: bool = True,
+        enable_nested_tensor: bool = True,  # noqa: ARG002 - leave that is not needed
+        mask_check: bool = True,  # noqa: ARG002 - the same
     ) -> None:  # fmt: skip
         self.layers = _copies(encoder_layer, num_layers)
         self.num_layers = num_layers

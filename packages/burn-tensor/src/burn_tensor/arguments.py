@@ -237,3 +237,27 @@ def need_tensor(op: str, name: str, x: Any) -> None:
             op, f"{name} must be a tensor", got=type(x).__name__,
             remedy="Make one with burn.tensor(...).",
         )  # fmt: skip
+
+
+def refuse_inplace(op: str) -> None:
+    """Raise for `inplace=True`: the caller expects its own tensor to change, and none ever does.
+
+    Modules take the same word as leave to overwrite (decision 9): their caller uses the result.
+
+    Raises:
+        ArgumentError: always.
+    """
+    raise ArgumentError(
+        op, "no operation changes its input", got="inplace=True",
+        remedy=f"Write x = {op}(x) without inplace.",
+    )  # fmt: skip
+
+
+def refuse_other(op: str, name: str, value: object, only: object, remedy: str) -> None:
+    """Raise unless an argument that is here for PyTorch's sake has its one meaningful value.
+
+    Raises:
+        ArgumentError: it has another.
+    """
+    if value != only:
+        raise ArgumentError(op, f"{name} can only be {only!r}", got=repr(value), remedy=remedy)

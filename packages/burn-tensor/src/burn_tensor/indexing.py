@@ -261,7 +261,7 @@ def _host_array(k: Any) -> np.ndarray[Any, Any]:
     return array
 
 
-def _host_bounds(array: Tensor, key: Any, dim: int, n: int) -> None:
+def _host_bounds(key: Any, dim: int, n: int) -> None:
     """Raise at once for what is known on the host."""
     if key.__class__ is list and key and key[0].__class__ is int:
         for i in (min(key), max(key)):  # quicker than numpy for the few that one writes down
@@ -326,7 +326,7 @@ def lookup(x: Tensor, key: tuple[Any, ...]) -> Lookup | Window:
                 basic.append(FULL)
                 at += 1
         else:
-            _host_bounds(part, given[id(part)], source, shape[source])
+            _host_bounds(given[id(part)], source, shape[source])
             found.append(part)
             dims.append(at)
             basic.append(FULL)

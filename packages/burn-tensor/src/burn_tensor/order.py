@@ -23,13 +23,18 @@ class OrderMethods(Methods):
 
     __slots__ = ()
 
-    def sort(self, dim: int = -1, descending: bool = False, stable: bool = True) -> ValuesIndices:
+    def sort(
+        self,
+        dim: int = -1,
+        descending: bool = False,
+        stable: bool = True,  # noqa: ARG002 - leave that is not needed
+    ) -> ValuesIndices:
         """Return (values, indices) in order along a dim.
 
         Args:
             dim: the dim to sort.
             descending: largest first.
-            stable: always so here.
+            stable: False gives leave to exchange equal values, which is never made use of.
 
         Gradient: g at the indices.
 
@@ -40,13 +45,18 @@ class OrderMethods(Methods):
         d = one_dim("sort", dim, len(self.v.shape))
         return ValuesIndices(*self.b.sort(self, d, bool(descending)))
 
-    def argsort(self, dim: int = -1, descending: bool = False, stable: bool = True) -> Tensor:
+    def argsort(
+        self,
+        dim: int = -1,
+        descending: bool = False,
+        stable: bool = True,  # noqa: ARG002 - leave that is not needed
+    ) -> Tensor:
         """Return the indices that sort x along a dim, as int64.
 
         Args:
             dim: the dim to sort.
             descending: largest first.
-            stable: always so here.
+            stable: False gives leave to exchange equal values, which is never made use of.
 
         Example:
             >>> burn.tensor([3, 1, 2]).argsort()
@@ -74,7 +84,7 @@ class OrderMethods(Methods):
             k: how many.
             dim: the dim to look along.
             largest: the largest, else the smallest.
-            sorted: always so here.
+            sorted: False gives leave for any order, which is never made use of.
 
         Raises:
             ShapeError: k is more than the extent.
@@ -183,7 +193,7 @@ class OrderMethods(Methods):
 
     def unique(
         self,
-        sorted: bool = True,
+        sorted: bool = True,  # noqa: ARG002 - leave that is not needed
         return_inverse: bool = False,
         return_counts: bool = False,
         dim: None = None,
@@ -191,7 +201,7 @@ class OrderMethods(Methods):
         """Return the distinct elements in order; the size depends on data, so x is read.
 
         Args:
-            sorted: always so here.
+            sorted: False gives leave for any order, which is never made use of.
             return_inverse: also where each element of x went.
             return_counts: also how often each occurs.
             dim: only None: slices are not compared.

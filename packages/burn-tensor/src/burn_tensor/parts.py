@@ -19,6 +19,14 @@ if TYPE_CHECKING:
     from burn_tensor.tensor import Tensor
 
 
+def _need_extent(wanted: int | None, found: int) -> None:
+    if wanted is not None and wanted != found:
+        raise ShapeError(
+            "repeat_interleave", "output_size is the sum of the counts",
+            got=f"output_size {wanted}, sum {found}",
+        )  # fmt: skip
+
+
 @guard_methods()
 class PartMethods(Methods):
     """Some of the elements, or all of them several times."""
@@ -67,7 +75,10 @@ class PartMethods(Methods):
         Args:
             repeats: how often, for all or one count per element (read on the host).
             dim: the dim to repeat along; None flattens x first.
-            output_size: accepted and ignored: the counts are read in any case.
+            output_size: the extent of the result, if it is known; checked.
+
+        Raises:
+            ShapeError: the counts do not fit the dim, or do not sum to output_size.
 
         Gradient: g summed over the repetitions.
 
@@ -91,9 +102,11 @@ class PartMethods(Methods):
                     "one count per element",
                     got=f"{list(counts.shape)} for {shape[d]}",
                 )
-            index = b.tensor_from_numpy(np.repeat(np.arange(shape[d]), counts))
-            return b.index_select(x, index, d)
+            positions = np.repeat(np.arange(shape[d]), counts)
+            _need_extent(output_size, len(positions))
+            return b.index_select(x, b.tensor_from_numpy(positions), d)
         n = as_int("repeat_interleave", "repeats", repeats)
+        _need_extent(output_size, shape[d] * n)
         wide = b.expand(b.unsqueeze(x, (d + 1,)), (*shape[: d + 1], n, *shape[d + 1 :]))
         return b.reshape(wide, (*shape[:d], shape[d] * n, *shape[d + 1 :]))
 

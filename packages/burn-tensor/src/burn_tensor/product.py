@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from burn_std import DTypeError, ShapeError
+from burn_std import ArgumentError, DTypeError, ShapeError
 from burn_std.dtypes import bool_
 from burn_tensor.arguments import Number, need_rank, need_tensor, one_dim
 from burn_tensor.arithmetic import unknown_operand
@@ -14,6 +14,11 @@ from burn_tensor.methods import Methods, as_tensor
 if TYPE_CHECKING:
     from burn_backend import TensorBase
     from burn_tensor.tensor import Tensor
+
+_CDIST_MODES = tuple(
+    f"{use}_mm_for_euclid_dist{when}"
+    for use, when in (("use", "_if_necessary"), ("use", ""), ("donot_use", ""))
+)
 
 
 @guard_methods()
@@ -257,8 +262,8 @@ class ProductMethods(Methods):
         Args:
             x2: the other batch.
             p: order of the norm; 0 counts differing coordinates, inf takes the largest.
-            compute_mode: PyTorch's; distances are always taken from differences here, which is
-                exact near 0.
+            compute_mode: one of PyTorch's three names. It gives leave to multiply matrices, which
+                is never made use of: distances are taken from differences, exact near 0.
 
         Shapes:
             x: [..., P, M]
@@ -271,6 +276,10 @@ class ProductMethods(Methods):
             >>> burn.tensor([[0.0, 0.0]]).cdist(burn.tensor([[3.0, 4.0]]))
             tensor([[5.]])
         """
+        if compute_mode not in _CDIST_MODES:
+            raise ArgumentError(
+                "cdist", f"compute_mode is one of {', '.join(_CDIST_MODES)}", got=repr(compute_mode)
+            )
         b = self.b
         need_tensor("cdist", "x2", x2)
         if len(self.shape) < 2 or len(x2.shape) < 2 or self.shape[-1] != x2.shape[-1]:

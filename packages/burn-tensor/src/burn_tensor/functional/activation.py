@@ -1,12 +1,12 @@
 """Smooth activations and gates: one map of the catalogue each, a few for `glu`.
 
-`inplace` is accepted where PyTorch has it and changes nothing: tensors are values.
+`inplace` is an argument for PyTorch's sake and can only be False: tensors are values.
 """
 
 from __future__ import annotations
 
 from burn_std import ArgumentError, ShapeError
-from burn_tensor.arguments import one_dim
+from burn_tensor.arguments import one_dim, refuse_inplace
 from burn_tensor.tensor import Tensor
 
 
@@ -16,7 +16,7 @@ def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     Args:
         input: any tensor.
         alpha: limit for x to -inf, negated.
-        inplace: accepted and ignored.
+        inplace: only False: tensors are values.
 
     Shapes:
         input: [*]
@@ -25,6 +25,7 @@ def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     DTypes: floats.
 
     Raises:
+        ArgumentError: inplace is set.
         DTypeError: ints and bools.
 
     Gradient: 1 where x > 0, else alpha exp(x).
@@ -35,6 +36,8 @@ def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
 
     Source: Clevert et al., Exponential Linear Units, 2015
     """
+    if inplace:
+        refuse_inplace("elu")
     return input.b.elu(input, float(alpha))
 
 
@@ -43,7 +46,7 @@ def selu(input: Tensor, inplace: bool = False) -> Tensor:
 
     Args:
         input: any tensor.
-        inplace: accepted and ignored.
+        inplace: only False: tensors are values.
 
     Shapes:
         input: [*]
@@ -52,6 +55,7 @@ def selu(input: Tensor, inplace: bool = False) -> Tensor:
     DTypes: floats.
 
     Raises:
+        ArgumentError: inplace is set.
         DTypeError: ints and bools.
 
     Gradient: scale where x > 0, else scale alpha exp(x).
@@ -62,6 +66,8 @@ def selu(input: Tensor, inplace: bool = False) -> Tensor:
 
     Source: Klambauer et al., Self-Normalizing Neural Networks, 2017
     """
+    if inplace:
+        refuse_inplace("selu")
     return input.b.selu(input)
 
 
@@ -71,7 +77,7 @@ def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     Args:
         input: any tensor.
         alpha: limit for x to -inf, negated; not 0.
-        inplace: accepted and ignored.
+        inplace: only False: tensors are values.
 
     Shapes:
         input: [*]
@@ -80,7 +86,7 @@ def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     DTypes: floats.
 
     Raises:
-        ArgumentError: alpha is 0.
+        ArgumentError: alpha is 0, or inplace is set.
         DTypeError: ints and bools.
 
     Gradient: 1 where x > 0, else exp(x / alpha).
@@ -91,6 +97,8 @@ def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
 
     Source: Barron, Continuously Differentiable Exponential Linear Units, 2017
     """
+    if inplace:
+        refuse_inplace("celu")
     if alpha == 0:
         raise ArgumentError("celu", "alpha must not be 0", got=alpha)
     return input.b.celu(input, float(alpha))
@@ -131,7 +139,7 @@ def silu(input: Tensor, inplace: bool = False) -> Tensor:
 
     Args:
         input: any tensor.
-        inplace: accepted and ignored.
+        inplace: only False: tensors are values.
 
     Shapes:
         input: [*]
@@ -140,6 +148,7 @@ def silu(input: Tensor, inplace: bool = False) -> Tensor:
     DTypes: floats.
 
     Raises:
+        ArgumentError: inplace is set.
         DTypeError: ints and bools.
 
     Gradient: defined.
@@ -148,6 +157,8 @@ def silu(input: Tensor, inplace: bool = False) -> Tensor:
         >>> burn.functional.silu(burn.tensor([0.0])).tolist()
         [0.0]
     """
+    if inplace:
+        refuse_inplace("silu")
     return input.b.silu(input)
 
 
@@ -156,7 +167,7 @@ def mish(input: Tensor, inplace: bool = False) -> Tensor:
 
     Args:
         input: any tensor.
-        inplace: accepted and ignored.
+        inplace: only False: tensors are values.
 
     Shapes:
         input: [*]
@@ -165,6 +176,7 @@ def mish(input: Tensor, inplace: bool = False) -> Tensor:
     DTypes: floats.
 
     Raises:
+        ArgumentError: inplace is set.
         DTypeError: ints and bools.
 
     Gradient: defined.
@@ -175,6 +187,8 @@ def mish(input: Tensor, inplace: bool = False) -> Tensor:
 
     Source: Misra, Mish: A Self Regularized Non-Monotonic Activation Function, 2019
     """
+    if inplace:
+        refuse_inplace("mish")
     return input.b.mish(input)
 
 

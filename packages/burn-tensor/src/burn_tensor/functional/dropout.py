@@ -6,6 +6,7 @@ from math import sqrt
 
 from burn_std import ArgumentError, ShapeError
 from burn_std.dtypes import bool_
+from burn_tensor.arguments import refuse_inplace
 from burn_tensor.functional.extents import Ints
 from burn_tensor.tensor import Tensor
 
@@ -34,7 +35,7 @@ def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool 
         input: any tensor.
         p: probability of a 0.
         training: drop, else return the input.
-        inplace: accepted and ignored.
+        inplace: only False: tensors are values.
 
     Shapes:
         input: [*]
@@ -43,7 +44,7 @@ def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool 
     DTypes: floats.
 
     Raises:
-        ArgumentError: p is outside [0, 1].
+        ArgumentError: p is outside [0, 1], or inplace is set.
         DTypeError: ints and bools.
 
     Gradient: g / (1 - p) where x was kept, else 0.
@@ -54,6 +55,8 @@ def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool 
 
     Source: Srivastava et al., Dropout, 2014
     """
+    if inplace:
+        refuse_inplace("dropout")
     if not training or p == 0.0:
         _probability("dropout", p)
         return input
@@ -93,7 +96,7 @@ def dropout1d(
         input: signals, batched or not.
         p: probability with which a channel is 0; kept ones are divided by 1 - p.
         training: drop, else return the input.
-        inplace: accepted and ignored.
+        inplace: only False: tensors are values.
 
     Shapes:
         input: [B, C, L] or [C, L]
@@ -102,7 +105,7 @@ def dropout1d(
     DTypes: floats.
 
     Raises:
-        ArgumentError: p is outside [0, 1].
+        ArgumentError: p is outside [0, 1], or inplace is set.
         ShapeError: ranks do not fit.
 
     Gradient: g / (1 - p) where the channel was kept, else 0.
@@ -113,6 +116,8 @@ def dropout1d(
 
     Source: Tompson et al., Efficient Object Localization Using Convolutional Networks, 2014
     """
+    if inplace:
+        refuse_inplace("dropout1d")
     return _channels("dropout1d", input, _mask_shape("dropout1d", input, 1), p, training)
 
 
@@ -127,7 +132,7 @@ def dropout2d(
         input: planes.
         p: probability with which a channel is 0; kept ones are divided by 1 - p.
         training: drop, else return the input.
-        inplace: accepted and ignored.
+        inplace: only False: tensors are values.
 
     Shapes:
         input: [B, C, H, W]
@@ -136,7 +141,7 @@ def dropout2d(
     DTypes: floats.
 
     Raises:
-        ArgumentError: p is outside [0, 1].
+        ArgumentError: p is outside [0, 1], or inplace is set.
         ShapeError: ranks do not fit.
 
     Gradient: g / (1 - p) where the channel was kept, else 0.
@@ -147,6 +152,8 @@ def dropout2d(
 
     Source: Tompson et al., Efficient Object Localization Using Convolutional Networks, 2014
     """
+    if inplace:
+        refuse_inplace("dropout2d")
     n = 1 if len(input.shape) == 3 else 2
     return _channels("dropout2d", input, _mask_shape("dropout2d", input, n), p, training)
 
@@ -160,7 +167,7 @@ def dropout3d(
         input: volumes, batched or not.
         p: probability with which a channel is 0; kept ones are divided by 1 - p.
         training: drop, else return the input.
-        inplace: accepted and ignored.
+        inplace: only False: tensors are values.
 
     Shapes:
         input: [B, C, D, H, W] or [C, D, H, W]
@@ -169,7 +176,7 @@ def dropout3d(
     DTypes: floats.
 
     Raises:
-        ArgumentError: p is outside [0, 1].
+        ArgumentError: p is outside [0, 1], or inplace is set.
         ShapeError: ranks do not fit.
 
     Gradient: g / (1 - p) where the channel was kept, else 0.
@@ -180,6 +187,8 @@ def dropout3d(
 
     Source: Tompson et al., Efficient Object Localization Using Convolutional Networks, 2014
     """
+    if inplace:
+        refuse_inplace("dropout3d")
     return _channels("dropout3d", input, _mask_shape("dropout3d", input, 3), p, training)
 
 
@@ -206,7 +215,7 @@ def alpha_dropout(
         input: any tensor.
         p: probability of the limit.
         training: drop, else return the input.
-        inplace: accepted and ignored.
+        inplace: only False: tensors are values.
 
     Shapes:
         input: [*]
@@ -215,7 +224,7 @@ def alpha_dropout(
     DTypes: floats.
 
     Raises:
-        ArgumentError: p is outside [0, 1].
+        ArgumentError: p is outside [0, 1], or inplace is set.
 
     Gradient: to the elements kept.
 
@@ -225,6 +234,8 @@ def alpha_dropout(
 
     Source: Klambauer et al., Self-Normalizing Neural Networks, 2017
     """
+    if inplace:
+        refuse_inplace("alpha_dropout")
     return _alpha("alpha_dropout", input, input.shape, p, training)
 
 
@@ -237,7 +248,7 @@ def feature_alpha_dropout(
         input: signals.
         p: probability of the limit.
         training: drop, else return the input.
-        inplace: accepted and ignored.
+        inplace: only False: tensors are values.
 
     Shapes:
         input: [B, C, *]
@@ -246,7 +257,7 @@ def feature_alpha_dropout(
     DTypes: floats.
 
     Raises:
-        ArgumentError: p is outside [0, 1].
+        ArgumentError: p is outside [0, 1], or inplace is set.
         ShapeError: fewer than 2 dims.
 
     Gradient: to the channels kept.
@@ -257,6 +268,8 @@ def feature_alpha_dropout(
 
     Source: Klambauer et al., Self-Normalizing Neural Networks, 2017
     """
+    if inplace:
+        refuse_inplace("feature_alpha_dropout")
     shape = input.shape
     if len(shape) < 2:
         raise ShapeError("feature_alpha_dropout", "needs [B, C, *]", got=f"input {list(shape)}")

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from burn_std import ArgumentError, DTypeError, ShapeError
 from burn_std.dtypes import bool_, int64
+from burn_tensor.arguments import refuse_other
 from burn_tensor.functional.values import constant, in_dtype, meeting, rebind, straight_through
 from burn_tensor.tensor import Tensor
+
+_DENSE = "Leave it out: gradients are dense, and an optimizer updates every row."
 
 
 def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
@@ -96,7 +99,7 @@ def embedding(
             keeps them scaled, any other tensor is a value and stays.
         norm_type: order of that norm.
         scale_grad_by_freq: the gradient of a row is divided by how often it is looked up.
-        sparse: accepted and ignored: gradients are dense.
+        sparse: only False: gradients are dense.
 
     Shapes:
         input: [*]
@@ -108,7 +111,7 @@ def embedding(
     Raises:
         IndexRangeError: an index is outside [0, V).
         DTypeError: the indices are no integers.
-        ArgumentError: padding_idx is out of range.
+        ArgumentError: padding_idx is out of range, or sparse is set.
 
     Gradient: sums of the incoming rows, for weight.
 
@@ -116,6 +119,8 @@ def embedding(
         >>> burn.functional.embedding(burn.tensor([1, 1]), burn.tensor([[0.0], [5.0]])).tolist()
         [[5.0], [5.0]]
     """
+    if sparse:
+        refuse_other("embedding", "sparse", sparse, False, _DENSE)
     if padding_idx is not None:
         padding_idx = _row(padding_idx, weight, "embedding")
     if max_norm is not None:
@@ -160,7 +165,7 @@ def embedding_bag(
         norm_type: order of that norm.
         scale_grad_by_freq: as in `embedding`; not with `max`.
         mode: `sum`, `mean` or `max`.
-        sparse: accepted and ignored: gradients are dense.
+        sparse: only False: gradients are dense.
         per_sample_weights: factor of every row, `sum` only.
         include_last_offset: the last offset is the end of the last bag.
         padding_idx: row that counts in no bag and gets no gradient.
@@ -176,7 +181,8 @@ def embedding_bag(
 
     Raises:
         ShapeError: input has 0 or more than 2 dims, or weights differ from it.
-        ArgumentError: offsets are missing or given where none belong, or the mode is unknown.
+        ArgumentError: offsets are missing or given where none belong, the mode is unknown, or
+            sparse is set.
 
     Gradient: defined for weight and per_sample_weights.
 
@@ -186,6 +192,7 @@ def embedding_bag(
         [[3.0]]
     """
     op = "embedding_bag"
+    refuse_other(op, "sparse", sparse, False, _DENSE)
     shape = input.shape
     if mode not in ("sum", "mean", "max"):
         raise ArgumentError(op, "mode is sum, mean or max", got=repr(mode))

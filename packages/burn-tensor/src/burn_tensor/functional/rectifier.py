@@ -1,12 +1,12 @@
 """Piecewise linear activations: one map of the catalogue each.
 
-`inplace` is accepted where PyTorch has it and changes nothing: tensors are values.
+`inplace` is an argument for PyTorch's sake and can only be False: tensors are values.
 """
 
 from __future__ import annotations
 
 from burn_std import ArgumentError, ShapeError
-from burn_tensor.arguments import as_number
+from burn_tensor.arguments import as_number, refuse_inplace
 from burn_tensor.tensor import Tensor
 
 
@@ -15,7 +15,7 @@ def relu(input: Tensor, inplace: bool = False) -> Tensor:
 
     Args:
         input: any tensor.
-        inplace: accepted and ignored.
+        inplace: only False: tensors are values.
 
     Shapes:
         input: [*]
@@ -24,6 +24,7 @@ def relu(input: Tensor, inplace: bool = False) -> Tensor:
     DTypes: ints and floats.
 
     Raises:
+        ArgumentError: inplace is set.
         DTypeError: bools.
 
     Gradient: 1 where x > 0, else 0.
@@ -32,6 +33,8 @@ def relu(input: Tensor, inplace: bool = False) -> Tensor:
         >>> burn.functional.relu(burn.tensor([-1.0, 2.0])).tolist()
         [0.0, 2.0]
     """
+    if inplace:
+        refuse_inplace("relu")
     return input.b.relu(input)
 
 
@@ -40,7 +43,7 @@ def relu6(input: Tensor, inplace: bool = False) -> Tensor:
 
     Args:
         input: any tensor.
-        inplace: accepted and ignored.
+        inplace: only False: tensors are values.
 
     Shapes:
         input: [*]
@@ -49,6 +52,7 @@ def relu6(input: Tensor, inplace: bool = False) -> Tensor:
     DTypes: ints and floats.
 
     Raises:
+        ArgumentError: inplace is set.
         DTypeError: bools.
 
     Gradient: 1 where 0 < x < 6, else 0.
@@ -57,6 +61,8 @@ def relu6(input: Tensor, inplace: bool = False) -> Tensor:
         >>> burn.functional.relu6(burn.tensor([-1.0, 2.0, 7.0])).tolist()
         [0.0, 2.0, 6.0]
     """
+    if inplace:
+        refuse_inplace("relu6")
     return input.b.relu6(input)
 
 
@@ -66,7 +72,7 @@ def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = Fals
     Args:
         input: any tensor.
         negative_slope: slope below 0.
-        inplace: accepted and ignored.
+        inplace: only False: tensors are values.
 
     Shapes:
         input: [*]
@@ -75,6 +81,7 @@ def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = Fals
     DTypes: floats.
 
     Raises:
+        ArgumentError: inplace is set.
         DTypeError: ints and bools.
 
     Gradient: 1 where x > 0, else negative_slope.
@@ -83,6 +90,8 @@ def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = Fals
         >>> burn.functional.leaky_relu(burn.tensor([-2.0, 2.0]), 0.5).tolist()
         [-1.0, 2.0]
     """
+    if inplace:
+        refuse_inplace("leaky_relu")
     return input.b.leaky_relu(input, float(negative_slope))
 
 
@@ -100,7 +109,7 @@ def rrelu(
         lower: least slope.
         upper: greatest slope.
         training: draw slopes; else (lower + upper) / 2.
-        inplace: accepted and ignored.
+        inplace: only False: tensors are values.
 
     Shapes:
         input: [*]
@@ -109,7 +118,7 @@ def rrelu(
     DTypes: floats.
 
     Raises:
-        ArgumentError: lower > upper.
+        ArgumentError: lower > upper, or inplace is set.
         DTypeError: ints and bools.
 
     Gradient: 1 where x > 0, else the slope drawn.
@@ -120,6 +129,8 @@ def rrelu(
 
     Source: Xu et al., Empirical Evaluation of Rectified Activations in Convolutional Network, 2015
     """
+    if inplace:
+        refuse_inplace("rrelu")
     if lower > upper:
         raise ArgumentError("rrelu", "lower must not exceed upper", got=(lower, upper))
     b = input.b
@@ -177,7 +188,7 @@ def threshold(input: Tensor, threshold: float, value: float, inplace: bool = Fal
         input: any tensor.
         threshold: the bound.
         value: what stands at or below it.
-        inplace: accepted and ignored.
+        inplace: only False: tensors are values.
 
     Shapes:
         input: [*]
@@ -186,6 +197,7 @@ def threshold(input: Tensor, threshold: float, value: float, inplace: bool = Fal
     DTypes: ints and floats.
 
     Raises:
+        ArgumentError: inplace is set.
         DTypeError: bools.
 
     Gradient: 1 where x > threshold, else 0.
@@ -194,6 +206,8 @@ def threshold(input: Tensor, threshold: float, value: float, inplace: bool = Fal
         >>> burn.functional.threshold(burn.tensor([1.0, 3.0]), 2.0, 9.0).tolist()
         [9.0, 3.0]
     """
+    if inplace:
+        refuse_inplace("threshold")
     return input.b.threshold(
         input,
         as_number("threshold", "threshold", threshold),
@@ -210,7 +224,7 @@ def hardtanh(
         input: any tensor.
         min_val: lower bound.
         max_val: upper bound.
-        inplace: accepted and ignored.
+        inplace: only False: tensors are values.
 
     Shapes:
         input: [*]
@@ -219,7 +233,7 @@ def hardtanh(
     DTypes: ints and floats.
 
     Raises:
-        ArgumentError: min_val > max_val.
+        ArgumentError: min_val > max_val, or inplace is set.
         DTypeError: bools.
 
     Gradient: 1 strictly between the bounds, else 0.
@@ -228,6 +242,8 @@ def hardtanh(
         >>> burn.functional.hardtanh(burn.tensor([-3.0, 0.5])).tolist()
         [-1.0, 0.5]
     """
+    if inplace:
+        refuse_inplace("hardtanh")
     if min_val > max_val:
         raise ArgumentError("hardtanh", "min_val must not exceed max_val", got=(min_val, max_val))
     return input.b.hardtanh(input, min_val, max_val)
@@ -238,7 +254,7 @@ def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
 
     Args:
         input: any tensor.
-        inplace: accepted and ignored.
+        inplace: only False: tensors are values.
 
     Shapes:
         input: [*]
@@ -247,6 +263,7 @@ def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
     DTypes: floats.
 
     Raises:
+        ArgumentError: inplace is set.
         DTypeError: ints and bools.
 
     Gradient: 1/6 where -3 < x < 3, else 0.
@@ -255,6 +272,8 @@ def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
         >>> burn.functional.hardsigmoid(burn.tensor([-4.0, 0.0])).tolist()
         [0.0, 0.5]
     """
+    if inplace:
+        refuse_inplace("hardsigmoid")
     return input.b.hardsigmoid(input)
 
 
@@ -263,7 +282,7 @@ def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
 
     Args:
         input: any tensor.
-        inplace: accepted and ignored.
+        inplace: only False: tensors are values.
 
     Shapes:
         input: [*]
@@ -272,6 +291,7 @@ def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
     DTypes: floats.
 
     Raises:
+        ArgumentError: inplace is set.
         DTypeError: ints and bools.
 
     Gradient: 0 below -3, 1 above 3, (2 x + 3) / 6 between.
@@ -282,6 +302,8 @@ def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
 
     Source: Howard et al., Searching for MobileNetV3, 2019
     """
+    if inplace:
+        refuse_inplace("hardswish")
     return input.b.hardswish(input)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from burn_std import ArgumentError, DType
-from burn_tensor.arguments import one_dim
+from burn_tensor.arguments import one_dim, refuse_other
 from burn_tensor.functional.values import constant
 from burn_tensor.tensor import Tensor
 
@@ -14,6 +14,10 @@ def _softmax_dim(op: str, dim: int | None, rank: int) -> int:
     return one_dim(op, dim, rank)
 
 
+def _refuse_stacklevel(op: str, level: int) -> None:
+    refuse_other(op, "_stacklevel", level, 3, "Leave it out, and pass dtype by name.")
+
+
 def softmax(
     input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: DType | None = None
 ) -> Tensor:
@@ -22,7 +26,7 @@ def softmax(
     Args:
         input: any tensor.
         dim: the dim that sums to 1; None is PyTorch's old rule: 0 for ranks 0, 1 and 3, else 1.
-        _stacklevel: accepted and ignored, as in PyTorch.
+        _stacklevel: only 3: a dim that is left out gives no warning to place.
         dtype: float that x is cast to first.
 
     Shapes:
@@ -32,6 +36,7 @@ def softmax(
     DTypes: floats; ints and bools need a dtype.
 
     Raises:
+        ArgumentError: _stacklevel is another number.
         DTypeError: the result's dtype would not be float.
         IndexRangeError: dim is out of range.
 
@@ -41,6 +46,8 @@ def softmax(
         >>> burn.functional.softmax(burn.tensor([0.0, 0.0]), 0).tolist()
         [0.5, 0.5]
     """
+    if _stacklevel != 3:
+        _refuse_stacklevel("softmax", _stacklevel)
     rank = len(input.shape)
     if dim is None or not 0 <= dim < rank:
         dim = _softmax_dim("softmax", dim, rank)
@@ -55,7 +62,7 @@ def log_softmax(
     Args:
         input: any tensor.
         dim: the dim that sums to 1; None is PyTorch's old rule: 0 for ranks 0, 1 and 3, else 1.
-        _stacklevel: accepted and ignored, as in PyTorch.
+        _stacklevel: only 3: a dim that is left out gives no warning to place.
         dtype: float that x is cast to first.
 
     Shapes:
@@ -65,6 +72,7 @@ def log_softmax(
     DTypes: floats; ints and bools need a dtype.
 
     Raises:
+        ArgumentError: _stacklevel is another number.
         DTypeError: the result's dtype would not be float.
         IndexRangeError: dim is out of range.
 
@@ -74,6 +82,8 @@ def log_softmax(
         >>> burn.functional.log_softmax(burn.tensor([7.0]), 0).tolist()
         [0.0]
     """
+    if _stacklevel != 3:
+        _refuse_stacklevel("log_softmax", _stacklevel)
     rank = len(input.shape)
     if dim is None or not 0 <= dim < rank:
         dim = _softmax_dim("log_softmax", dim, rank)
@@ -88,7 +98,7 @@ def softmin(
     Args:
         input: any tensor.
         dim: the dim that sums to 1; None is PyTorch's old rule: 0 for ranks 0, 1 and 3, else 1.
-        _stacklevel: accepted and ignored, as in PyTorch.
+        _stacklevel: only 3: a dim that is left out gives no warning to place.
         dtype: float that x is cast to first.
 
     Shapes:
@@ -98,6 +108,7 @@ def softmin(
     DTypes: floats; ints and bools need a dtype.
 
     Raises:
+        ArgumentError: _stacklevel is another number.
         DTypeError: the result's dtype would not be float.
         IndexRangeError: dim is out of range.
 
@@ -107,6 +118,7 @@ def softmin(
         >>> burn.functional.softmin(burn.tensor([0.0, 0.0]), 0).tolist()
         [0.5, 0.5]
     """
+    _refuse_stacklevel("softmin", _stacklevel)
     b = input.b
     dim = _softmax_dim("softmin", dim, len(input.shape))
     return b.softmax(b.neg(input), dim, dtype)
@@ -121,7 +133,7 @@ def gumbel_softmax(
         logits: unnormalised log-probabilities.
         tau: temperature, positive.
         hard: return one-hot rows with the gradient of the soft ones.
-        eps: accepted and ignored, as in PyTorch.
+        eps: only 1e-10: the uniform numbers are kept off 0 and 1 by themselves.
         dim: the dim that sums to 1.
 
     Shapes:
@@ -131,7 +143,7 @@ def gumbel_softmax(
     DTypes: floats.
 
     Raises:
-        ArgumentError: tau is not positive.
+        ArgumentError: tau is not positive, or eps is another number.
         IndexRangeError: dim is out of range.
 
     Gradient: that of softmax((logits + noise) / tau).
@@ -142,6 +154,7 @@ def gumbel_softmax(
 
     Source: Jang et al., Categorical Reparameterization with Gumbel-Softmax, 2016
     """
+    refuse_other("gumbel_softmax", "eps", eps, 1e-10, "Leave it out, and pass dim by name.")
     if tau <= 0:
         raise ArgumentError("gumbel_softmax", "tau must be positive", got=tau)
     b, shape = logits.b, logits.shape
