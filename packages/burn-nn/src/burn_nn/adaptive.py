@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from burn_core import Module
@@ -12,7 +12,59 @@ from burn_tensor import Tensor, functional as F
 Sizes = int | tuple[int | None, ...] | None
 
 
-class AdaptiveAvgPool1d(Module):
+class _AdaptiveAvgPool(Module):
+    """What the adaptive means of 1 to 3 dims share."""
+
+    _pool: Callable[..., Tensor]
+
+    def __init__(self, output_size: Sizes) -> None:
+        self.output_size = output_size
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Return the means."""
+        return self._pool(input, self.output_size)
+
+
+class _AdaptiveMaxPool(Module):
+    """What the adaptive maxima of 1 to 3 dims share."""
+
+    _pool: Callable[..., Any]
+
+    def __init__(self, output_size: Sizes, return_indices: bool = False) -> None:
+        self.output_size = output_size
+        self.return_indices = return_indices
+
+    def forward(self, input: Tensor) -> Any:
+        """Return the maxima, with indices if asked."""
+        return self._pool(input, self.output_size, self.return_indices)
+
+
+class _MaxUnpool(Module):
+    """What the reverses of max pooling of 1 to 3 dims share."""
+
+    _pool: Callable[..., Tensor]
+
+    def __init__(
+        self, kernel_size: Extent, stride: Extent | None = None, padding: Extent = 0
+    ) -> None:
+        self.kernel_size = kernel_size
+        self.stride = stride
+        self.padding = padding
+
+    def forward(
+        self, input: Tensor, indices: Tensor, output_size: Sequence[int] | None = None
+    ) -> Tensor:
+        """Return the maxima in their places.
+
+        Args:
+            input: the maxima.
+            indices: their flat indices.
+            output_size: wanted extents; the smallest that fit if None.
+        """
+        return self._pool(input, indices, self.kernel_size, self.stride, self.padding, output_size)
+
+
+class AdaptiveAvgPool1d(_AdaptiveAvgPool):
     """Means of windows that tile the input to given extents.
 
     Args:
@@ -26,15 +78,10 @@ class AdaptiveAvgPool1d(Module):
         (1, 3, 2)
     """
 
-    def __init__(self, output_size: Sizes) -> None:
-        self.output_size = output_size
-
-    def forward(self, input: Tensor) -> Tensor:
-        """Return the means."""
-        return F.adaptive_avg_pool1d(input, self.output_size)
+    _pool = staticmethod(F.adaptive_avg_pool1d)
 
 
-class AdaptiveAvgPool2d(Module):
+class AdaptiveAvgPool2d(_AdaptiveAvgPool):
     """Means of windows that tile the input to given extents.
 
     Args:
@@ -48,15 +95,10 @@ class AdaptiveAvgPool2d(Module):
         (1, 3, 2, 2)
     """
 
-    def __init__(self, output_size: Sizes) -> None:
-        self.output_size = output_size
-
-    def forward(self, input: Tensor) -> Tensor:
-        """Return the means."""
-        return F.adaptive_avg_pool2d(input, self.output_size)
+    _pool = staticmethod(F.adaptive_avg_pool2d)
 
 
-class AdaptiveAvgPool3d(Module):
+class AdaptiveAvgPool3d(_AdaptiveAvgPool):
     """Means of windows that tile the input to given extents.
 
     Args:
@@ -70,15 +112,10 @@ class AdaptiveAvgPool3d(Module):
         (1, 3, 2, 2, 2)
     """
 
-    def __init__(self, output_size: Sizes) -> None:
-        self.output_size = output_size
-
-    def forward(self, input: Tensor) -> Tensor:
-        """Return the means."""
-        return F.adaptive_avg_pool3d(input, self.output_size)
+    _pool = staticmethod(F.adaptive_avg_pool3d)
 
 
-class AdaptiveMaxPool1d(Module):
+class AdaptiveMaxPool1d(_AdaptiveMaxPool):
     """Maxima of windows that tile the input to given extents.
 
     Args:
@@ -93,16 +130,10 @@ class AdaptiveMaxPool1d(Module):
         (1, 3, 2)
     """
 
-    def __init__(self, output_size: Sizes, return_indices: bool = False) -> None:
-        self.output_size = output_size
-        self.return_indices = return_indices
-
-    def forward(self, input: Tensor) -> Any:
-        """Return the maxima, with indices if asked."""
-        return F.adaptive_max_pool1d(input, self.output_size, self.return_indices)
+    _pool = staticmethod(F.adaptive_max_pool1d)
 
 
-class AdaptiveMaxPool2d(Module):
+class AdaptiveMaxPool2d(_AdaptiveMaxPool):
     """Maxima of windows that tile the input to given extents.
 
     Args:
@@ -117,16 +148,10 @@ class AdaptiveMaxPool2d(Module):
         (1, 3, 2, 2)
     """
 
-    def __init__(self, output_size: Sizes, return_indices: bool = False) -> None:
-        self.output_size = output_size
-        self.return_indices = return_indices
-
-    def forward(self, input: Tensor) -> Any:
-        """Return the maxima, with indices if asked."""
-        return F.adaptive_max_pool2d(input, self.output_size, self.return_indices)
+    _pool = staticmethod(F.adaptive_max_pool2d)
 
 
-class AdaptiveMaxPool3d(Module):
+class AdaptiveMaxPool3d(_AdaptiveMaxPool):
     """Maxima of windows that tile the input to given extents.
 
     Args:
@@ -141,16 +166,10 @@ class AdaptiveMaxPool3d(Module):
         (1, 3, 2, 2, 2)
     """
 
-    def __init__(self, output_size: Sizes, return_indices: bool = False) -> None:
-        self.output_size = output_size
-        self.return_indices = return_indices
-
-    def forward(self, input: Tensor) -> Any:
-        """Return the maxima, with indices if asked."""
-        return F.adaptive_max_pool3d(input, self.output_size, self.return_indices)
+    _pool = staticmethod(F.adaptive_max_pool3d)
 
 
-class MaxUnpool1d(Module):
+class MaxUnpool1d(_MaxUnpool):
     """Put maxima back where `MaxPool1d` found them; zeros elsewhere.
 
     Args:
@@ -167,29 +186,10 @@ class MaxUnpool1d(Module):
         (1, 1, 4)
     """
 
-    def __init__(
-        self, kernel_size: Extent, stride: Extent | None = None, padding: Extent = 0
-    ) -> None:
-        self.kernel_size = kernel_size
-        self.stride = stride
-        self.padding = padding
-
-    def forward(
-        self, input: Tensor, indices: Tensor, output_size: Sequence[int] | None = None
-    ) -> Tensor:
-        """Return the maxima in their places.
-
-        Args:
-            input: the maxima.
-            indices: their flat indices.
-            output_size: wanted extents; the smallest that fit if None.
-        """
-        return F.max_unpool1d(
-            input, indices, self.kernel_size, self.stride, self.padding, output_size
-        )
+    _pool = staticmethod(F.max_unpool1d)
 
 
-class MaxUnpool2d(Module):
+class MaxUnpool2d(_MaxUnpool):
     """Put maxima back where `MaxPool2d` found them; zeros elsewhere.
 
     Args:
@@ -206,29 +206,10 @@ class MaxUnpool2d(Module):
         (1, 1, 4, 4)
     """
 
-    def __init__(
-        self, kernel_size: Extent, stride: Extent | None = None, padding: Extent = 0
-    ) -> None:
-        self.kernel_size = kernel_size
-        self.stride = stride
-        self.padding = padding
-
-    def forward(
-        self, input: Tensor, indices: Tensor, output_size: Sequence[int] | None = None
-    ) -> Tensor:
-        """Return the maxima in their places.
-
-        Args:
-            input: the maxima.
-            indices: their flat indices.
-            output_size: wanted extents; the smallest that fit if None.
-        """
-        return F.max_unpool2d(
-            input, indices, self.kernel_size, self.stride, self.padding, output_size
-        )
+    _pool = staticmethod(F.max_unpool2d)
 
 
-class MaxUnpool3d(Module):
+class MaxUnpool3d(_MaxUnpool):
     """Put maxima back where `MaxPool3d` found them; zeros elsewhere.
 
     Args:
@@ -245,23 +226,4 @@ class MaxUnpool3d(Module):
         (1, 1, 4, 4, 4)
     """
 
-    def __init__(
-        self, kernel_size: Extent, stride: Extent | None = None, padding: Extent = 0
-    ) -> None:
-        self.kernel_size = kernel_size
-        self.stride = stride
-        self.padding = padding
-
-    def forward(
-        self, input: Tensor, indices: Tensor, output_size: Sequence[int] | None = None
-    ) -> Tensor:
-        """Return the maxima in their places.
-
-        Args:
-            input: the maxima.
-            indices: their flat indices.
-            output_size: wanted extents; the smallest that fit if None.
-        """
-        return F.max_unpool3d(
-            input, indices, self.kernel_size, self.stride, self.padding, output_size
-        )
+    _pool = staticmethod(F.max_unpool3d)

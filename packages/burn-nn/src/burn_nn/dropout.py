@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from burn_core import Module, is_training
 from burn_std import ArgumentError
 from burn_tensor import Tensor, functional as F, randn_like
@@ -10,11 +12,17 @@ from burn_tensor import Tensor, functional as F, randn_like
 class _Dropout(Module):
     """What the dropouts share."""
 
+    _drop: Callable[..., Tensor]
+
     def __init__(self, p: float = 0.5, inplace: bool = False) -> None:
         if not 0.0 <= p <= 1.0:
             raise ArgumentError(type(self).__name__, "p is a probability", got=p)
         self.p = p
         self.inplace = inplace
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Return the input with dropout in training."""
+        return self._drop(input, self.p, is_training())
 
 
 class Dropout(_Dropout):
@@ -35,9 +43,7 @@ class Dropout(_Dropout):
     Source: Srivastava et al. 2014
     """
 
-    def forward(self, input: Tensor) -> Tensor:
-        """Return the input with dropout in training."""
-        return F.dropout(input, self.p, is_training())
+    _drop = staticmethod(F.dropout)
 
 
 class Dropout1d(_Dropout):
@@ -58,9 +64,7 @@ class Dropout1d(_Dropout):
     Source: Tompson et al. 2015
     """
 
-    def forward(self, input: Tensor) -> Tensor:
-        """Return the input with dropout in training."""
-        return F.dropout1d(input, self.p, is_training())
+    _drop = staticmethod(F.dropout1d)
 
 
 class Dropout2d(_Dropout):
@@ -81,9 +85,7 @@ class Dropout2d(_Dropout):
     Source: Tompson et al. 2015
     """
 
-    def forward(self, input: Tensor) -> Tensor:
-        """Return the input with dropout in training."""
-        return F.dropout2d(input, self.p, is_training())
+    _drop = staticmethod(F.dropout2d)
 
 
 class Dropout3d(_Dropout):
@@ -104,9 +106,7 @@ class Dropout3d(_Dropout):
     Source: Tompson et al. 2015
     """
 
-    def forward(self, input: Tensor) -> Tensor:
-        """Return the input with dropout in training."""
-        return F.dropout3d(input, self.p, is_training())
+    _drop = staticmethod(F.dropout3d)
 
 
 class AlphaDropout(_Dropout):
@@ -127,9 +127,7 @@ class AlphaDropout(_Dropout):
     Source: Klambauer et al. 2017
     """
 
-    def forward(self, input: Tensor) -> Tensor:
-        """Return the input with dropout in training."""
-        return F.alpha_dropout(input, self.p, is_training())
+    _drop = staticmethod(F.alpha_dropout)
 
 
 class FeatureAlphaDropout(_Dropout):
@@ -150,9 +148,7 @@ class FeatureAlphaDropout(_Dropout):
     Source: Klambauer et al. 2017
     """
 
-    def forward(self, input: Tensor) -> Tensor:
-        """Return the input with dropout in training."""
-        return F.feature_alpha_dropout(input, self.p, is_training())
+    _drop = staticmethod(F.feature_alpha_dropout)
 
 
 class GaussianNoise(Module):

@@ -30,7 +30,15 @@ class _Pad(Module):
         return F.pad(input, self.padding, self.mode)
 
 
-class ConstantPad1d(_Pad):
+class _ConstantPad(_Pad):
+    """What the paddings with a value share."""
+
+    def __init__(self, padding: int | tuple[int, ...], value: float) -> None:
+        super().__init__(padding)
+        self.value = value
+
+
+class ConstantPad1d(_ConstantPad):
     """Continue the input with a value.
 
     Args:
@@ -47,12 +55,8 @@ class ConstantPad1d(_Pad):
 
     dims = 1
 
-    def __init__(self, padding: int | tuple[int, ...], value: float) -> None:
-        super().__init__(padding)
-        self.value = value
 
-
-class ConstantPad2d(_Pad):
+class ConstantPad2d(_ConstantPad):
     """Continue the input with a value.
 
     Args:
@@ -69,12 +73,8 @@ class ConstantPad2d(_Pad):
 
     dims = 2
 
-    def __init__(self, padding: int | tuple[int, ...], value: float) -> None:
-        super().__init__(padding)
-        self.value = value
 
-
-class ConstantPad3d(_Pad):
+class ConstantPad3d(_ConstantPad):
     """Continue the input with a value.
 
     Args:
@@ -90,10 +90,6 @@ class ConstantPad3d(_Pad):
     """
 
     dims = 3
-
-    def __init__(self, padding: int | tuple[int, ...], value: float) -> None:
-        super().__init__(padding)
-        self.value = value
 
 
 class ZeroPad1d(_Pad):

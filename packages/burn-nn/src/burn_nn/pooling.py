@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from burn_core import Module
@@ -9,7 +10,75 @@ from burn_nn.extent import Extent
 from burn_tensor import Tensor, functional as F
 
 
-class MaxPool1d(Module):
+class _MaxPool(Module):
+    """What the maximum pools of 1 to 3 dims share."""
+
+    _pool: Callable[..., Any]
+
+    def __init__(
+        self, kernel_size: Extent, stride: Extent | None = None, padding: Extent = 0,
+        dilation: Extent = 1, return_indices: bool = False, ceil_mode: bool = False,
+    ) -> None:  # fmt: skip
+        self.kernel_size = kernel_size
+        self.stride = stride
+        self.padding = padding
+        self.dilation = dilation
+        self.return_indices = return_indices
+        self.ceil_mode = ceil_mode
+
+    def forward(self, input: Tensor) -> Any:
+        """Return the maxima, with indices if asked."""
+        return self._pool(
+            input, self.kernel_size, self.stride, self.padding, self.dilation, self.ceil_mode,
+            self.return_indices,
+        )  # fmt: skip
+
+
+class _AvgPool(Module):
+    """What the mean pools share; that of 1 dim has no divisor."""
+
+    _pool: Callable[..., Tensor]
+
+    def __init__(
+        self, kernel_size: Extent, stride: Extent | None = None, padding: Extent = 0,
+        ceil_mode: bool = False, count_include_pad: bool = True,
+        divisor_override: int | None = None,
+    ) -> None:  # fmt: skip
+        self.kernel_size = kernel_size
+        self.stride = stride
+        self.padding = padding
+        self.ceil_mode = ceil_mode
+        self.count_include_pad = count_include_pad
+        self.divisor_override = divisor_override
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Return the means."""
+        return self._pool(
+            input, self.kernel_size, self.stride, self.padding, self.ceil_mode,
+            self.count_include_pad, self.divisor_override,
+        )  # fmt: skip
+
+
+class _LPPool(Module):
+    """What the norm pools of 1 to 3 dims share."""
+
+    _pool: Callable[..., Tensor]
+
+    def __init__(
+        self, norm_type: float, kernel_size: Extent, stride: Extent | None = None,
+        ceil_mode: bool = False,
+    ) -> None:  # fmt: skip
+        self.norm_type = norm_type
+        self.kernel_size = kernel_size
+        self.stride = stride
+        self.ceil_mode = ceil_mode
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Return the norms."""
+        return self._pool(input, self.norm_type, self.kernel_size, self.stride, self.ceil_mode)
+
+
+class MaxPool1d(_MaxPool):
     """The maximum of each window.
 
     Args:
@@ -28,26 +97,10 @@ class MaxPool1d(Module):
         (1, 1, 2)
     """
 
-    def __init__(
-        self, kernel_size: Extent, stride: Extent | None = None, padding: Extent = 0,
-        dilation: Extent = 1, return_indices: bool = False, ceil_mode: bool = False,
-    ) -> None:  # fmt: skip
-        self.kernel_size = kernel_size
-        self.stride = stride
-        self.padding = padding
-        self.dilation = dilation
-        self.return_indices = return_indices
-        self.ceil_mode = ceil_mode
-
-    def forward(self, input: Tensor) -> Any:
-        """Return the maxima, with indices if asked."""
-        return F.max_pool1d(
-            input, self.kernel_size, self.stride, self.padding, self.dilation, self.ceil_mode,
-            self.return_indices,
-        )  # fmt: skip
+    _pool = staticmethod(F.max_pool1d)
 
 
-class MaxPool2d(Module):
+class MaxPool2d(_MaxPool):
     """The maximum of each window.
 
     Args:
@@ -66,26 +119,10 @@ class MaxPool2d(Module):
         (1, 1, 2, 2)
     """
 
-    def __init__(
-        self, kernel_size: Extent, stride: Extent | None = None, padding: Extent = 0,
-        dilation: Extent = 1, return_indices: bool = False, ceil_mode: bool = False,
-    ) -> None:  # fmt: skip
-        self.kernel_size = kernel_size
-        self.stride = stride
-        self.padding = padding
-        self.dilation = dilation
-        self.return_indices = return_indices
-        self.ceil_mode = ceil_mode
-
-    def forward(self, input: Tensor) -> Any:
-        """Return the maxima, with indices if asked."""
-        return F.max_pool2d(
-            input, self.kernel_size, self.stride, self.padding, self.dilation, self.ceil_mode,
-            self.return_indices,
-        )  # fmt: skip
+    _pool = staticmethod(F.max_pool2d)
 
 
-class MaxPool3d(Module):
+class MaxPool3d(_MaxPool):
     """The maximum of each window.
 
     Args:
@@ -104,23 +141,7 @@ class MaxPool3d(Module):
         (1, 1, 2, 2, 2)
     """
 
-    def __init__(
-        self, kernel_size: Extent, stride: Extent | None = None, padding: Extent = 0,
-        dilation: Extent = 1, return_indices: bool = False, ceil_mode: bool = False,
-    ) -> None:  # fmt: skip
-        self.kernel_size = kernel_size
-        self.stride = stride
-        self.padding = padding
-        self.dilation = dilation
-        self.return_indices = return_indices
-        self.ceil_mode = ceil_mode
-
-    def forward(self, input: Tensor) -> Any:
-        """Return the maxima, with indices if asked."""
-        return F.max_pool3d(
-            input, self.kernel_size, self.stride, self.padding, self.dilation, self.ceil_mode,
-            self.return_indices,
-        )  # fmt: skip
+    _pool = staticmethod(F.max_pool3d)
 
 
 class AvgPool1d(Module):
@@ -159,7 +180,7 @@ class AvgPool1d(Module):
         )  # fmt: skip
 
 
-class AvgPool2d(Module):
+class AvgPool2d(_AvgPool):
     """The mean of each window.
 
     Args:
@@ -178,27 +199,10 @@ class AvgPool2d(Module):
         (1, 1, 2, 2)
     """
 
-    def __init__(
-        self, kernel_size: Extent, stride: Extent | None = None, padding: Extent = 0,
-        ceil_mode: bool = False, count_include_pad: bool = True,
-        divisor_override: int | None = None,
-    ) -> None:  # fmt: skip
-        self.kernel_size = kernel_size
-        self.stride = stride
-        self.padding = padding
-        self.ceil_mode = ceil_mode
-        self.count_include_pad = count_include_pad
-        self.divisor_override = divisor_override
-
-    def forward(self, input: Tensor) -> Tensor:
-        """Return the means."""
-        return F.avg_pool2d(
-            input, self.kernel_size, self.stride, self.padding, self.ceil_mode,
-            self.count_include_pad, self.divisor_override,
-        )  # fmt: skip
+    _pool = staticmethod(F.avg_pool2d)
 
 
-class AvgPool3d(Module):
+class AvgPool3d(_AvgPool):
     """The mean of each window.
 
     Args:
@@ -217,27 +221,10 @@ class AvgPool3d(Module):
         (1, 1, 2, 2, 2)
     """
 
-    def __init__(
-        self, kernel_size: Extent, stride: Extent | None = None, padding: Extent = 0,
-        ceil_mode: bool = False, count_include_pad: bool = True,
-        divisor_override: int | None = None,
-    ) -> None:  # fmt: skip
-        self.kernel_size = kernel_size
-        self.stride = stride
-        self.padding = padding
-        self.ceil_mode = ceil_mode
-        self.count_include_pad = count_include_pad
-        self.divisor_override = divisor_override
-
-    def forward(self, input: Tensor) -> Tensor:
-        """Return the means."""
-        return F.avg_pool3d(
-            input, self.kernel_size, self.stride, self.padding, self.ceil_mode,
-            self.count_include_pad, self.divisor_override,
-        )  # fmt: skip
+    _pool = staticmethod(F.avg_pool3d)
 
 
-class LPPool1d(Module):
+class LPPool1d(_LPPool):
     """The norm of each window: (sum of x^p)^(1/p).
 
     Args:
@@ -254,21 +241,10 @@ class LPPool1d(Module):
         2.0
     """
 
-    def __init__(
-        self, norm_type: float, kernel_size: Extent, stride: Extent | None = None,
-        ceil_mode: bool = False,
-    ) -> None:  # fmt: skip
-        self.norm_type = norm_type
-        self.kernel_size = kernel_size
-        self.stride = stride
-        self.ceil_mode = ceil_mode
-
-    def forward(self, input: Tensor) -> Tensor:
-        """Return the norms."""
-        return F.lp_pool1d(input, self.norm_type, self.kernel_size, self.stride, self.ceil_mode)
+    _pool = staticmethod(F.lp_pool1d)
 
 
-class LPPool2d(Module):
+class LPPool2d(_LPPool):
     """The norm of each window: (sum of x^p)^(1/p).
 
     Args:
@@ -285,21 +261,10 @@ class LPPool2d(Module):
         4.0
     """
 
-    def __init__(
-        self, norm_type: float, kernel_size: Extent, stride: Extent | None = None,
-        ceil_mode: bool = False,
-    ) -> None:  # fmt: skip
-        self.norm_type = norm_type
-        self.kernel_size = kernel_size
-        self.stride = stride
-        self.ceil_mode = ceil_mode
-
-    def forward(self, input: Tensor) -> Tensor:
-        """Return the norms."""
-        return F.lp_pool2d(input, self.norm_type, self.kernel_size, self.stride, self.ceil_mode)
+    _pool = staticmethod(F.lp_pool2d)
 
 
-class LPPool3d(Module):
+class LPPool3d(_LPPool):
     """The norm of each window: (sum of x^p)^(1/p).
 
     Args:
@@ -316,15 +281,4 @@ class LPPool3d(Module):
         8.0
     """
 
-    def __init__(
-        self, norm_type: float, kernel_size: Extent, stride: Extent | None = None,
-        ceil_mode: bool = False,
-    ) -> None:  # fmt: skip
-        self.norm_type = norm_type
-        self.kernel_size = kernel_size
-        self.stride = stride
-        self.ceil_mode = ceil_mode
-
-    def forward(self, input: Tensor) -> Tensor:
-        """Return the norms."""
-        return F.lp_pool3d(input, self.norm_type, self.kernel_size, self.stride, self.ceil_mode)
+    _pool = staticmethod(F.lp_pool3d)
