@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import inspect
+import pickle
 
 import pytest
 
 import burn_tensor as burn
-from burn_std import ArgumentError, DTypeError, IndexRangeError, ShapeError
+from burn_std import ArgumentError, BroadcastWarning, DTypeError, IndexRangeError, ShapeError
 from burn_std.dtypes import float32
 from burn_tensor import fft, functional as F, linalg
 
@@ -80,3 +81,25 @@ def test_an_argument_that_could_have_no_effect_is_refused() -> None:
     assert x.repeat_interleave(2, output_size=4).shape == (4,)
     assert x.repeat_interleave(burn.tensor([1, 3]), output_size=4).shape == (4,)
     assert x.tolist() == [-1.0, 2.0]
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss", "kl_div", "poisson_nll_loss",
+        "hinge_embedding_loss", "soft_margin_loss",
+    ],
+)  # fmt: skip
+def test_a_loss_that_broadcasts_warns_in_the_line_of_its_caller(name: str) -> None:
+    loss = getattr(F, name)
+    column, row = burn.ones(3, 1), burn.ones(3)
+    with pytest.warns(BroadcastWarning) as caught:
+        out = loss(column, row, reduction="none")
+    assert out.shape == (3, 3)
+    assert caught[0].message.shapes == ((3, 1), (3,)) and caught[0].message.op == name
+    assert caught[0].filename == __file__
+    assert loss(row, row, reduction="none").shape == (3,)
+    with pytest.raises(ShapeError):
+        loss(burn.ones(2), row)
+    again = pickle.loads(pickle.dumps(caught[0].message))
+    assert again.shapes == ((3, 1), (3,))

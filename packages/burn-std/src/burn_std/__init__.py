@@ -29,6 +29,7 @@ from burn_std.errors import (
     BackendContractError as BackendContractError,
     BackendError as BackendError,
     BackendLoadError as BackendLoadError,
+    BroadcastWarning as BroadcastWarning,
     BurnError as BurnError,
     ConfigError as ConfigError,
     DeviceError as DeviceError,

@@ -15,6 +15,7 @@
       GraphError(ValueError)         a program breaks its specification
       AutodiffError(RuntimeError)    no gradient, freed tape, not tracked
       ConfigError(ValueError), StoreError(RuntimeError), TrainError(RuntimeError)
+    BroadcastWarning(UserWarning)    input and target of a loss broadcast
 
 Every message reads `<op>: <rule>; got <values>. <remedy>` and is made here, from the fields.
 """
@@ -118,3 +119,23 @@ class StoreError(BurnError, RuntimeError):
 
 class TrainError(BurnError, RuntimeError):
     """Training cannot go on."""
+
+
+class BroadcastWarning(UserWarning):
+    """Input and target of a loss have different shapes and broadcast, which is seldom meant.
+
+    Attributes:
+        op: the loss.
+        shapes: of input and target.
+    """
+
+    def __init__(self, op: str, input: tuple[int, ...], target: tuple[int, ...]) -> None:
+        self.op = op
+        self.shapes = (input, target)
+        super().__init__(
+            f"{op}: the target has another shape than the input, so they broadcast; got input "
+            f"{list(input)}, target {list(target)}. Reshape one, or expand it on purpose."
+        )
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (self.__class__, (self.op, *self.shapes))

@@ -8,7 +8,7 @@ from __future__ import annotations
 from math import log, pi
 
 from burn_std import ArgumentError, ShapeError
-from burn_tensor.functional.reduction import reduced, reduction_name, same_shape
+from burn_tensor.functional.reduction import reduced, reduction_name, same_shape, warn_broadcast
 from burn_tensor.functional.values import meeting, straight_through
 from burn_tensor.tensor import Tensor
 
@@ -39,7 +39,7 @@ def mse_loss(
 
     Args:
         input: predictions.
-        target: what they should be; the two broadcast.
+        target: what they should be; the two broadcast, with a warning.
         size_average: old flag.
         reduce: old flag.
         reduction: `none`, `mean` or `sum`.
@@ -63,6 +63,8 @@ def mse_loss(
     """
     if size_average is not None or reduce is not None:
         reduction = reduction_name("mse_loss", reduction, size_average, reduce)
+    if input.shape != target.shape:
+        warn_broadcast("mse_loss", input, target)
     if weight is None:
         return input.b.mse_loss(input, target, reduction)
     return _weighted("mse_loss", input.b.mse_loss(input, target, "none"), weight, reduction, True)
@@ -80,7 +82,7 @@ def l1_loss(
 
     Args:
         input: predictions.
-        target: what they should be; the two broadcast.
+        target: what they should be; the two broadcast, with a warning.
         size_average: old flag.
         reduce: old flag.
         reduction: `none`, `mean` or `sum`.
@@ -104,6 +106,8 @@ def l1_loss(
     """
     if size_average is not None or reduce is not None:
         reduction = reduction_name("l1_loss", reduction, size_average, reduce)
+    if input.shape != target.shape:
+        warn_broadcast("l1_loss", input, target)
     if weight is None:
         return input.b.l1_loss(input, target, reduction)
     return _weighted("l1_loss", input.b.l1_loss(input, target, "none"), weight, reduction, True)
@@ -121,7 +125,7 @@ def smooth_l1_loss(
 
     Args:
         input: predictions.
-        target: what they should be; the two broadcast.
+        target: what they should be; the two broadcast, with a warning.
         size_average: old flag.
         reduce: old flag.
         reduction: `none`, `mean` or `sum`.
@@ -149,6 +153,8 @@ def smooth_l1_loss(
         reduction = reduction_name("smooth_l1_loss", reduction, size_average, reduce)
     if beta < 0:
         raise ArgumentError("smooth_l1_loss", "beta must not be negative", got=beta)
+    if input.shape != target.shape:
+        warn_broadcast("smooth_l1_loss", input, target)
     return input.b.smooth_l1_loss(input, target, reduction, beta)
 
 
@@ -163,7 +169,7 @@ def huber_loss(
 
     Args:
         input: predictions.
-        target: what they should be; the two broadcast.
+        target: what they should be; the two broadcast, with a warning.
         reduction: `none`, `mean` or `sum`.
         delta: where the line takes over, positive.
         weight: factor per element; `mean` stays over the elements.
@@ -188,6 +194,8 @@ def huber_loss(
     """
     if delta <= 0:
         raise ArgumentError("huber_loss", "delta must be positive", got=delta)
+    if input.shape != target.shape:
+        warn_broadcast("huber_loss", input, target)
     if weight is None:
         return input.b.huber_loss(input, target, reduction, delta)
     loss = input.b.huber_loss(input, target, "none", delta)
@@ -322,6 +330,8 @@ def kl_div(
     """
     if size_average is not None or reduce is not None:
         reduction = reduction_name("kl_div", reduction, size_average, reduce)
+    if input.shape != target.shape:
+        warn_broadcast("kl_div", input, target)
     return input.b.kl_div(input, target, reduction, log_target)
 
 
@@ -507,7 +517,7 @@ def poisson_nll_loss(
         reduction: `none`, `mean` or `sum`.
 
     Shapes:
-        input, target: [*]; the two broadcast
+        input, target: [*]; the two broadcast, with a warning
         returns: [] or [*]
 
     DTypes: ints and floats; ints give the default float.
@@ -525,6 +535,8 @@ def poisson_nll_loss(
     op = "poisson_nll_loss"
     reduction = reduction_name(op, reduction, size_average, reduce)
     b = meeting(op, input, target)
+    if input.shape != target.shape:
+        warn_broadcast(op, input, target)
     if log_input:
         loss = b.sub(b.exp(input), b.mul(target, input))
     else:

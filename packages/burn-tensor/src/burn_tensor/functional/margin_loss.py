@@ -11,7 +11,7 @@ from burn_std import ArgumentError, DTypeError, ShapeError
 from burn_std.dtypes import int64
 from burn_tensor.functional.distance import pairwise_distance
 from burn_tensor.functional.extents import Ints
-from burn_tensor.functional.reduction import reduced, reduction_name, same_shape
+from burn_tensor.functional.reduction import reduced, reduction_name, same_shape, warn_broadcast
 from burn_tensor.functional.values import in_dtype, meeting
 from burn_tensor.tensor import Tensor
 
@@ -84,7 +84,7 @@ def hinge_embedding_loss(
         reduction: `none`, `mean` or `sum`.
 
     Shapes:
-        input, target: [*]; the two broadcast
+        input, target: [*]; the two broadcast, with a warning
         returns: [] or [*]
 
     DTypes: ints and floats; ints with a float margin give the default float.
@@ -102,6 +102,8 @@ def hinge_embedding_loss(
     op = "hinge_embedding_loss"
     reduction = reduction_name(op, reduction, size_average, reduce)
     b = meeting(op, input, target)
+    if input.shape != target.shape:
+        warn_broadcast(op, input, target)
     far = b.clamp(b.sub(margin, input), 0, None)
     apart = b.where(b.ne(target, 1), far, 0)
     return reduced(b.add(apart, b.where(b.ne(target, -1), input, 0)), reduction)
@@ -124,7 +126,7 @@ def soft_margin_loss(
         reduction: `none`, `mean` or `sum`.
 
     Shapes:
-        input, target: [*]; the two broadcast
+        input, target: [*]; the two broadcast, with a warning
         returns: [] or [*]
 
     DTypes: floats; the target may be ints.
@@ -142,6 +144,8 @@ def soft_margin_loss(
     op = "soft_margin_loss"
     reduction = reduction_name(op, reduction, size_average, reduce)
     b = meeting(op, input, target)
+    if input.shape != target.shape:
+        warn_broadcast(op, input, target)
     return reduced(b.softplus(b.neg(b.mul(target, input)), 1.0, 20.0), reduction)
 
 

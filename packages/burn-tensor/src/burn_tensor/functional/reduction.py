@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from burn_std import ArgumentError, ShapeError
+import sys
+import warnings
+
+from burn_std import ArgumentError, BroadcastWarning, ShapeError
 from burn_tensor.tensor import Tensor
 
 
@@ -38,3 +41,20 @@ def same_shape(op: str, input: Tensor, target: Tensor) -> None:
             got=f"input {list(input.shape)}, target {list(target.shape)}",
             remedy="Expand or reshape one of them.",
         )  # fmt: skip
+
+
+def warn_broadcast(op: str, input: Tensor, target: Tensor) -> None:
+    """Warn in the caller's line that a loss is about to broadcast; [N] against [N, 1] is [N, N].
+
+    The functions of elementwise losses call it where the shapes differ. Shapes that do not
+    broadcast are left to the operation, which raises.
+    """
+    pairs = zip(reversed(input.shape), reversed(target.shape), strict=False)
+    if any(m != n and 1 not in (m, n) for m, n in pairs):
+        return
+    level, frame = 1, sys._getframe()
+    # The guards of functions run without a module name.
+    own = "burn_"
+    while frame.f_back is not None and frame.f_globals.get("__name__", own).startswith(own):
+        level, frame = level + 1, frame.f_back
+    warnings.warn(BroadcastWarning(op, input.shape, target.shape), stacklevel=level)
