@@ -37,6 +37,9 @@ from burn_nn.adaptive import (
     MaxUnpool2d,
     MaxUnpool3d,
 )
+from burn_nn.adaptive_softmax import (
+    AdaptiveLogSoftmaxWithLoss,
+)
 from burn_nn.attention import (
     MultiheadAttention,
     generate_autoregressive_mask,
@@ -91,6 +94,10 @@ from burn_nn.dropout import (
 from burn_nn.embedding import (
     Embedding,
     EmbeddingBag,
+)
+from burn_nn.fractional import (
+    FractionalMaxPool2d,
+    FractionalMaxPool3d,
 )
 from burn_nn.lazy import (
     LazyBatchNorm1d,
@@ -240,6 +247,7 @@ __all__ = [
     "AdaptiveAvgPool1d",
     "AdaptiveAvgPool2d",
     "AdaptiveAvgPool3d",
+    "AdaptiveLogSoftmaxWithLoss",
     "AdaptiveMaxPool1d",
     "AdaptiveMaxPool2d",
     "AdaptiveMaxPool3d",
@@ -286,6 +294,8 @@ __all__ = [
     "Flatten",
     "FocalLoss",
     "Fold",
+    "FractionalMaxPool2d",
+    "FractionalMaxPool3d",
     "GRUCell",
     "GaussianNLLLoss",
     "GaussianNoise",

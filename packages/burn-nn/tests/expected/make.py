@@ -343,8 +343,42 @@ def rest() -> None:
     run("Unflatten", {"dim": 1, "unflattened_size": (2, 3)}, [f(2, 6)])
 
 
+def places_and_clusters() -> None:
+    u = RNG.random((2, 3, 2)).astype(np.float32)
+    run(
+        "FractionalMaxPool2d",
+        {"kernel_size": (2, 3), "output_size": (4, 5), "_random_samples": u},
+        [f(2, 3, 9, 11)],
+    )
+    u = RNG.random((1, 3, 2)).astype(np.float32)
+    run(
+        "FractionalMaxPool2d",
+        {
+            "kernel_size": 3, "output_ratio": (0.5, 0.3), "_random_samples": u,
+            "return_indices": True,
+        },
+        [f(3, 9, 7)],
+    )  # fmt: skip
+    u = RNG.random((2, 2, 3)).astype(np.float32)
+    run(
+        "FractionalMaxPool3d",
+        {"kernel_size": 2, "output_size": (3, 1, 4), "_random_samples": u, "return_indices": True},
+        [f(2, 2, 7, 8, 9)],
+    )
+    for bias in (False, True):
+        settings = {"in_features": 16, "n_classes": 20, "cutoffs": [4, 9, 15], "head_bias": bias}
+        targets = np.array([0, 19, 5, 3, 14, 4], np.int64)
+        run("AdaptiveLogSoftmaxWithLoss", {**settings, "div_value": 2.0}, [f(6, 16), targets])
+    settings = {"in_features": 16, "n_classes": 20, "cutoffs": [4, 9, 15]}
+    run("AdaptiveLogSoftmaxWithLoss", settings, [f(16), np.array(10, np.int64)])
+    run("AdaptiveLogSoftmaxWithLoss", settings, [f(2, 16), np.array([1, 2], np.int64)])
+
+
 if __name__ == "__main__":
-    for part in (losses, margins, recurrent, attention, transformers, spatial, rest):
+    parts = (
+        losses, margins, recurrent, attention, transformers, spatial, rest, places_and_clusters
+    )  # fmt: skip
+    for part in parts:
         part()
     here = Path(__file__).parent
     (here / "modules.json").write_text(json.dumps(CASES) + "\n")

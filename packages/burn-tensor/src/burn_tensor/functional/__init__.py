@@ -54,6 +54,10 @@ from burn_tensor.functional.embedding import (
     embedding_bag,
     one_hot,
 )
+from burn_tensor.functional.fractional import (
+    fractional_max_pool2d,
+    fractional_max_pool3d,
+)
 from burn_tensor.functional.loss import (
     binary_cross_entropy,
     binary_cross_entropy_with_logits,
@@ -181,6 +185,8 @@ __all__ = [
     "embedding_bag",
     "feature_alpha_dropout",
     "fold",
+    "fractional_max_pool2d",
+    "fractional_max_pool3d",
     "gaussian_nll_loss",
     "gelu",
     "glu",
