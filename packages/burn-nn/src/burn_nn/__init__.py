@@ -6,6 +6,7 @@ from burn_core import (
     Parameter,
     init,
 )
+from burn_nn import rnn
 from burn_nn.activation import (
     CELU,
     ELU,
@@ -410,4 +411,5 @@ __all__ = [
     "generate_padding_mask",
     "generate_sinusoids",
     "init",
+    "rnn",
 ]

@@ -6,18 +6,19 @@ PyTorch's keys and gate order (LSTM: input, forget, cell, output; GRU: reset, up
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from burn_core import Module, Parameter, init, is_training
 from burn_dispatch import Device
 from burn_nn.recurrent_cell import STEPS, Step
+from burn_nn.rnn import Lengths, PackedSequence, packed_like, pad_packed_sequence
 from burn_std import ArgumentError, DType, ShapeError
 from burn_tensor import Tensor, as_tensor, cat, functional as F, stack, where
 
 # What a layer hands on: hidden state, for LSTM with the cell state.
 State = tuple[Tensor, ...]
-Lengths = Tensor | Sequence[int]
+# Padded or packed: what goes in comes out.
+Batch = TypeVar("Batch", Tensor, PackedSequence)
 
 
 class _Recurrent(Module):
@@ -85,10 +86,16 @@ class _Recurrent(Module):
     # ---- running ------------------------------------------------------------------------------
 
     def _run(
-        self, input: Tensor, hx: State | None, lengths: Lengths | None
-    ) -> tuple[Tensor, State]:
+        self, input: Tensor | PackedSequence, hx: State | None, lengths: Lengths | None
+    ) -> tuple[Any, State]:
         """Return the output sequence and the last states, [layers * directions, N, H] each."""
         name = type(self).__name__
+        if isinstance(input, PackedSequence):
+            if lengths is not None:
+                raise ArgumentError(name, "packed sequences know their lengths", got=lengths)
+            padded, own = pad_packed_sequence(input, self.batch_first)
+            output, state = self._run(padded, hx, own)
+            return packed_like(output.transpose(0, 1) if self.batch_first else output, input), state
         rank = len(input.shape)
         if rank not in (2, 3) or input.shape[-1] != self.input_size:
             raise ShapeError(
@@ -177,7 +184,7 @@ class RNN(_Recurrent):
         dtype: of the parameters; the device's default float if None.
 
     Shapes:
-        input: [L, N, input_size] or [L, input_size]
+        input: [L, N, input_size] or [L, input_size], or packed
         hx: [layers * directions, N, hidden_size]
         returns: output [L, N, directions * hidden_size], last states like hx
 
@@ -204,12 +211,12 @@ class RNN(_Recurrent):
                    0, device, dtype)  # fmt: skip
 
     def forward(
-        self, input: Tensor, hx: Tensor | None = None, lengths: Lengths | None = None
-    ) -> tuple[Tensor, Tensor]:
+        self, input: Batch, hx: Tensor | None = None, lengths: Lengths | None = None
+    ) -> tuple[Batch, Tensor]:
         """Return (output, last states).
 
         Args:
-            input: sequences.
+            input: sequences, padded or packed (`nn.rnn`); the output comes likewise.
             hx: first states; 0 if None.
             lengths: how much of each padded sequence counts; outputs beyond are 0.
         """
@@ -235,7 +242,7 @@ class GRU(_Recurrent):
         dtype: of the parameters; the device's default float if None.
 
     Shapes:
-        input: [L, N, input_size] or [L, input_size]
+        input: [L, N, input_size] or [L, input_size], or packed
         hx: [layers * directions, N, hidden_size]
         returns: output [L, N, directions * hidden_size], last states like hx
 
@@ -263,12 +270,12 @@ class GRU(_Recurrent):
                    0, device, dtype)  # fmt: skip
 
     def forward(
-        self, input: Tensor, hx: Tensor | None = None, lengths: Lengths | None = None
-    ) -> tuple[Tensor, Tensor]:
+        self, input: Batch, hx: Tensor | None = None, lengths: Lengths | None = None
+    ) -> tuple[Batch, Tensor]:
         """Return (output, last states).
 
         Args:
-            input: sequences.
+            input: sequences, padded or packed (`nn.rnn`); the output comes likewise.
             hx: first states; 0 if None.
             lengths: how much of each padded sequence counts; outputs beyond are 0.
         """
@@ -295,7 +302,7 @@ class LSTM(_Recurrent):
         dtype: of the parameters; the device's default float if None.
 
     Shapes:
-        input: [L, N, input_size] or [L, input_size]
+        input: [L, N, input_size] or [L, input_size], or packed
         hx: (h [layers * directions, N, proj_size or hidden_size], c [.., N, hidden_size])
         returns: output [L, N, directions * (proj_size or hidden_size)], last states like hx
 
@@ -325,13 +332,13 @@ class LSTM(_Recurrent):
                    proj_size, device, dtype)  # fmt: skip
 
     def forward(
-        self, input: Tensor, hx: tuple[Tensor, Tensor] | None = None,
+        self, input: Batch, hx: tuple[Tensor, Tensor] | None = None,
         lengths: Lengths | None = None,
-    ) -> tuple[Tensor, tuple[Tensor, Tensor]]:  # fmt: skip
+    ) -> tuple[Batch, tuple[Tensor, Tensor]]:  # fmt: skip
         """Return (output, (last hidden states, last cell states)).
 
         Args:
-            input: sequences.
+            input: sequences, padded or packed (`nn.rnn`); the output comes likewise.
             hx: first states; 0 if None.
             lengths: how much of each padded sequence counts; outputs beyond are 0.
         """
