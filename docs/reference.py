@@ -75,11 +75,11 @@ def package_page(name: str, description: str) -> str:
 
 
 def namespace_parts(name: str, module: ModuleType) -> list[str]:
-    """Return a section per function of a namespace such as `functional`."""
+    """Return a section per function and class of a namespace such as `functional`."""
     functions = [
         (public, getattr(module, public))
         for public in public_names(module)
-        if inspect.isfunction(getattr(module, public))
+        if inspect.isfunction(getattr(module, public)) or inspect.isclass(getattr(module, public))
     ]
     return [
         f"### {name}.{public}\n\n{call(f'{name}.{public}', value)}{layout(inspect.getdoc(value))}"

@@ -16,6 +16,9 @@ from burn_core.reparameterization import (
     apply_lora,
     merge_lora,
     quantize_weights,
+    reparameterize,
+    reparameterized,
+    restore_weight,
 )
 from burn_core.selection import ParamGroup, Selector, group_of
 from burn_core.state import (
@@ -25,7 +28,7 @@ from burn_core.state import (
     average_buffers,
 )
 from burn_core.summary import Summary, SummaryRow
-from burn_core.tree import any_autodiff, walk
+from burn_core.tree import any_autodiff, items_of, walk
 
 __all__ = [
     "Buffer",
@@ -49,8 +52,12 @@ __all__ = [
     "group_of",
     "init",
     "is_training",
+    "items_of",
     "merge_lora",
     "quantize_weights",
+    "reparameterize",
+    "reparameterized",
+    "restore_weight",
     "source_of",
     "updates_statistics",
     "walk",

@@ -12,7 +12,7 @@ from burn_core.constructor import RECORDED, ModuleConfig, register_module
 from burn_core.parameter import Buffer, Parameter
 from burn_core.selection import Selector, group_of
 from burn_core.state import LoadedKeys, ModuleRecord, load_state_dict, state_dict
-from burn_core.tree import REPARAMETERIZED, aliases, items, rebuilt, walk
+from burn_core.tree import REPARAMETERIZED, aliases, items_of, rebuilt, walk
 from burn_dispatch import Device, device as named_device, to_device
 from burn_std import ArgumentError, BurnError, DType, DTypeError, nearest
 from burn_tensor import Tensor
@@ -178,7 +178,7 @@ class Module(metaclass=ModuleMeta):
 
     def named_children(self) -> Iterator[tuple[str, Module]]:
         """Yield (name, module) of the modules that attributes hold directly."""
-        for name, child in items(self):
+        for name, child in items_of(self):
             if isinstance(child, Module):
                 yield name, child
 

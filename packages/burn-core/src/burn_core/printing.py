@@ -6,7 +6,7 @@ from math import prod
 from typing import Any
 
 from burn_core.parameter import Buffer, Parameter
-from burn_core.tree import is_module, items, walk
+from burn_core.tree import is_module, items_of, walk
 from burn_tensor import Tensor
 
 
@@ -37,7 +37,7 @@ def _lines(path: str, module: Any, depth: int, seen: dict[int, str]) -> list[str
     seen[id(module)] = path or "the top"
     own = sum(prod(p.shape) for p in _parameters(module) if p.is_initialized)
     out = [f"{pad}{title}{name}({module.extra_repr()})" + (f"  # {own:,}" if own and path else "")]
-    for key, child in items(module):
+    for key, child in items_of(module):
         out += _child(f"{path}.{key}" if path else key, key, child, depth + 1, seen)
     return out
 
@@ -50,7 +50,9 @@ def _child(path: str, key: str, child: Any, depth: int, seen: dict[int, str]) ->
         return _lines(path, child, depth, seen)
     if isinstance(child, (list, tuple, dict)):
         inner = [
-            line for k, c in items(child) for line in _child(f"{path}.{k}", k, c, depth + 1, seen)
+            line
+            for k, c in items_of(child)
+            for line in _child(f"{path}.{k}", k, c, depth + 1, seen)
         ]
         return [f"{pad}{key}:", *inner] if inner else []
     return []

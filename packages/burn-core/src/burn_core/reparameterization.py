@@ -36,6 +36,17 @@ class Reparameterization:
         """Return what it consists of by name; the base has the empty one."""
         return {"": self.base}
 
+    def named(self, name: str) -> Iterator[tuple[str, Tensor]]:
+        """Yield (path below the module, tensor) of what it consists of.
+
+        The base keeps the path of the weight, so checkpoints of the plain model still fit.
+
+        Args:
+            name: attribute that the weight is.
+        """
+        for part, tensor in self.tensors().items():
+            yield (f"{name}.{part}" if part else name), tensor
+
     def copied(self, copy: Callable[[Any], Any]) -> Any:
         """Return the same with every tensor copied by a function.
 
@@ -92,6 +103,81 @@ class LoraWeight(Reparameterization):
     def materialize(self) -> Tensor:
         """Return base + scale b a."""
         return self.plain_base() + self.delta().to(self.dtype)
+
+
+def reparameterize(module: Any, name: str, wrap: Callable[[Parameter], Reparameterization]) -> None:
+    """Let an attribute of a module be computed from other tensors at each use.
+
+    Args:
+        module: the module.
+        name: attribute that is a parameter.
+        wrap: makes the reparameterization of it; the parameter is its base.
+
+    Raises:
+        ArgumentError: the attribute is no parameter with a value, or is computed already.
+
+    Example:
+        >>> layer = burn.nn.Linear(1, 1)
+        >>> wrap = lambda p: burn.core.Reparameterization(p, p.dtype, p.requires_grad)
+        >>> burn.core.reparameterize(layer, "weight", wrap)
+        >>> list(burn.core.reparameterized(layer))
+        ['weight']
+    """
+    p = module.__dict__.get(name)
+    if not isinstance(p, Parameter) or not p.is_initialized:
+        computed = name in module.__dict__.get(REPARAMETERIZED, ())
+        raise ArgumentError(
+            "reparameterize", "the attribute is a parameter that has a value",
+            got=f"{type(module).__name__}.{name}, "
+            + ("which is computed already" if computed else f"a {type(p).__name__}"),
+        )  # fmt: skip
+    made = wrap(p)
+    del module.__dict__[name]
+    module.__dict__.setdefault(REPARAMETERIZED, {})[name] = made
+
+
+def reparameterized(module: Any) -> dict[str, Reparameterization]:
+    """Return what is computed in a module itself, by attribute.
+
+    Args:
+        module: the module; those below it are not asked.
+
+    Example:
+        >>> burn.core.reparameterized(burn.nn.Linear(1, 1))
+        {}
+    """
+    return dict(module.__dict__.get(REPARAMETERIZED, {}))
+
+
+def restore_weight(module: Any, name: str, computed: bool = True) -> None:
+    """Make a computed attribute a parameter again: its base, with identity and id.
+
+    Args:
+        module: the module.
+        name: the attribute.
+        computed: the parameter takes the computed value; else it keeps that of the base.
+
+    Raises:
+        ArgumentError: the attribute is not computed.
+
+    Example:
+        >>> layer = burn.nn.parametrizations.weight_norm(burn.nn.Linear(1, 1))
+        >>> burn.core.restore_weight(layer, "weight")
+        >>> list(layer.state_dict())
+        ['bias', 'weight']
+    """
+    made = module.__dict__.get(REPARAMETERIZED, {})
+    if name not in made:
+        raise ArgumentError(
+            "restore_weight", "the attribute is computed", got=f"{type(module).__name__}.{name}"
+        )
+    base = made[name].base
+    if computed:
+        base.set(made[name].materialize().detach())
+    module.__dict__[name] = base
+    del made[name]
+    if not made:
+        del module.__dict__[REPARAMETERIZED]
 
 
 class Quantizer:

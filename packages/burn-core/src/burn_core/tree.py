@@ -16,8 +16,18 @@ def is_module(value: Any) -> bool:
     return hasattr(value, "__burn_module__") and not isinstance(value, type)
 
 
-def items(container: Any) -> Iterator[tuple[str, Any]]:
-    """Yield (key, child) of a module, list, tuple or dict; nothing of anything else."""
+def items_of(container: Any) -> Iterator[tuple[str, Any]]:
+    """Yield (key, child) of a module, list, tuple or dict; nothing of anything else.
+
+    The tensors that a weight is computed from are children of its module.
+
+    Args:
+        container: any value.
+
+    Example:
+        >>> [key for key, _ in burn.core.items_of(burn.nn.Linear(1, 1))][-2:]
+        ['weight', 'bias']
+    """
     if isinstance(container, (list, tuple)):
         for k, child in enumerate(container):
             yield str(k), child
@@ -29,9 +39,7 @@ def items(container: Any) -> Iterator[tuple[str, Any]]:
             if not name.startswith("__"):
                 yield name, child
         for name, made in container.__dict__.get(REPARAMETERIZED, {}).items():
-            # The base keeps the path of the weight, so checkpoints of the plain model still fit.
-            for part, tensor in made.tensors().items():
-                yield (f"{name}.{part}" if part else name), tensor
+            yield from made.named(name)
 
 
 def walk(
@@ -48,7 +56,7 @@ def walk(
     """
     seen = set() if seen is None else seen
     seen.add(id(module))
-    for key, child in items(module):
+    for key, child in items_of(module):
         yield from _walk(f"{prefix}{key}", module, key, child, seen)
 
 
@@ -60,7 +68,7 @@ def _walk(
             seen.add(id(child))
             yield path, owner, key, child
     elif isinstance(child, (list, tuple, dict)):
-        for k, inner in items(child):
+        for k, inner in items_of(child):
             yield from _walk(f"{path}.{k}", child, k, inner, seen)
     elif is_module(child) and id(child) not in seen:
         yield path, owner, key, child
@@ -83,7 +91,7 @@ def aliases(module: Any) -> dict[str, str]:
             if id(child) in above:
                 return
             above.add(id(child))
-            for key, inner in items(child):
+            for key, inner in items_of(child):
                 visit(f"{path}.{key}" if path else key, inner)
             above.discard(id(child))
 
@@ -134,7 +142,7 @@ def any_autodiff(value: Any, kind: type) -> bool:
             seen.add(id(top))
             inner = top.__dict__
             if REPARAMETERIZED in inner:
-                stack.extend(child for _, child in items(top))
+                stack.extend(child for _, child in items_of(top))
             else:
                 # The copy's source and its like begin with two underscores and hold no leaves.
                 stack.extend([v for k, v in inner.items() if kinds[v.__class__] and k[:2] != "__"])

@@ -6,7 +6,7 @@ from burn_core import (
     Parameter,
     init,
 )
-from burn_nn import rnn
+from burn_nn import parametrizations, rnn
 from burn_nn.activation import (
     CELU,
     ELU,
@@ -411,5 +411,6 @@ __all__ = [
     "generate_padding_mask",
     "generate_sinusoids",
     "init",
+    "parametrizations",
     "rnn",
 ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from burn_core import Buffer, Module, Parameter
+from burn_core import Buffer, Module, Parameter, items_of
 
 
 class Leaf:
@@ -84,12 +84,7 @@ def _walk(
         return
     open_.add(id(module))
     around = (*outer, (path, tuple(c.__name__ for c in type(module).__mro__)))
-    own = [
-        (n, child)
-        for key, child in vars(module).items()
-        if not key.startswith("__")
-        for n, child in _flat(key, child, set())
-    ]
+    own = [(n, child) for key, child in items_of(module) for n, child in _flat(key, child, set())]
     siblings = frozenset(n for n, child in own if not isinstance(child, Module))
     for name, child in own:
         full = f"{path}.{name}" if path else name
