@@ -6,10 +6,12 @@ import struct
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 import burn_store as store
 import burn_tensor as bt
 from burn_core import Buffer, Module, Parameter
+from burn_std import ArgumentError, StoreError
 from burn_store.cbor import decoded, encoded
 
 
@@ -60,6 +62,31 @@ class GRU(LSTM):
     gates = 3
 
 
+class RNN(LSTM):
+    gates = 1
+
+
+class TransformerEncoderLayer(Module):
+    def __init__(self, norm_first: bool) -> None:
+        self.self_attn = MultiheadAttention(4)
+        self.linear1 = Linear(4, 8)
+        self.linear2 = Linear(8, 4)
+        self.norm1 = LayerNorm(4)
+        self.norm2 = LayerNorm(4)
+        self.norm_first = norm_first
+
+
+class TransformerDecoderLayer(Module):
+    def __init__(self, norm_first: bool) -> None:
+        self.self_attn = MultiheadAttention(4)
+        self.multihead_attn = MultiheadAttention(4)
+        self.linear1 = Linear(4, 8)
+        self.norm1 = LayerNorm(4)
+        self.norm2 = LayerNorm(4)
+        self.norm3 = LayerNorm(4)
+        self.norm_first = norm_first
+
+
 class Net(Module):
     def __init__(self) -> None:
         self.fc = Linear(3, 5)
@@ -102,6 +129,105 @@ def test_burnpack_has_burns_names_and_layouts(tmp_path: Path) -> None:
     assert report.skipped == ["bn.num_batches_tracked"]
     x, y = model.state_dict(), other.state_dict()
     assert all(np.array_equal(x[k].numpy(), y[k].numpy()) for k in x)
+
+
+class Stack(Module):
+    def __init__(self) -> None:
+        self.layers = [TransformerEncoderLayer(False), TransformerEncoderLayer(True)]
+        self.decoder = [TransformerDecoderLayer(False), TransformerDecoderLayer(True)]
+        self.rnn = RNN(3, 2)
+        self.both = RNN(3, 2, reverse=True)
+
+
+def test_layers_of_transformers_have_burns_parts(tmp_path: Path) -> None:
+    model, path = Stack(), tmp_path / "m.bpk"
+    store.save(model, path)
+    with store.open(path) as file:
+        got = {name: file.numpy(name) for name in file}
+    post, pre = model.layers
+    assert np.array_equal(
+        got["layers.0.mha.key.weight"], post.self_attn.in_proj_weight.numpy()[4:8].T
+    )
+    assert np.array_equal(got["layers.1.mha.output.bias"], pre.self_attn.out_proj.bias.numpy())
+    assert np.array_equal(got["layers.0.pwff.linear_inner.weight"], post.linear1.weight.numpy().T)
+    assert np.array_equal(got["layers.1.pwff.linear_outer.bias"], pre.linear2.bias.numpy())
+    # Burn numbers norms by the order behind the parts; in front of them it begins with the last.
+    for name, layer in (("1", post.norm1), ("2", post.norm2)):
+        assert np.array_equal(got[f"layers.0.norm_{name}.gamma"], layer.weight.numpy())
+    for name, layer in (("2", pre.norm1), ("1", pre.norm2)):
+        assert np.array_equal(got[f"layers.1.norm_{name}.beta"], layer.bias.numpy())
+    post, pre = model.decoder
+    assert "decoder.0.self_attn.query.weight" in got
+    assert np.array_equal(
+        got["decoder.0.cross_attn.output.weight"], post.multihead_attn.out_proj.weight.numpy().T
+    )
+    for name, layer in (("1", post.norm1), ("2", post.norm2), ("3", post.norm3)):
+        assert np.array_equal(got[f"decoder.0.norm_{name}.gamma"], layer.weight.numpy())
+    for name, layer in (("3", pre.norm1), ("1", pre.norm2), ("2", pre.norm3)):
+        assert np.array_equal(got[f"decoder.1.norm_{name}.gamma"], layer.weight.numpy())
+    assert np.array_equal(got["rnn.gate.input_transform.weight"], model.rnn.weight_ih_l0.numpy().T)
+    assert "both.reverse.gate.hidden_transform.bias" in got
+    other = Stack()
+    assert store.load(other, path).complete
+    x, y = model.state_dict(), other.state_dict()
+    assert all(np.array_equal(x[k].numpy(), y[k].numpy()) for k in x)
+
+
+def test_a_list_of_layers_counts_only_those_with_parameters(tmp_path: Path) -> None:
+    class Holder(Module):
+        def __init__(self, *layers: Module) -> None:
+            self.layers = list(layers)
+
+    class ReLU(Module):
+        pass
+
+    model, path = Holder(Linear(2, 2), ReLU(), Linear(2, 2)), tmp_path / "m.bpk"
+    store.save(model, path, rename=store.contiguous_indices(model.state_dict()))
+    dense = Holder(Linear(2, 2), Linear(2, 2))
+    assert store.load(dense, path).complete
+    assert np.array_equal(dense.layers[1].weight.numpy(), model.layers[2].weight.numpy())
+    back = {new: old for old, new in store.contiguous_indices(model.state_dict()).items()}
+    other = Holder(Linear(2, 2), ReLU(), Linear(2, 2))
+    assert store.load(other, path, rename=back).complete
+    assert np.array_equal(other.layers[2].weight.numpy(), model.layers[2].weight.numpy())
+
+
+def test_parameters_keep_their_ids_in_burnpack(tmp_path: Path) -> None:
+    model, other = Net(), Net()
+    ids = {name: p.id for name, p in other.named_parameters()}
+    twin = other.fc.weight.twin()
+    for suffix in ("safetensors", "bpk"):
+        store.save(model, tmp_path / f"m.{suffix}")
+    store.load(other, tmp_path / "m.safetensors")
+    assert {name: p.id for name, p in other.named_parameters()} == ids
+    store.load(other, tmp_path / "m.bpk")
+    own = {name: p.id for name, p in model.named_parameters()}
+    # What Burn holds in pieces has no one id there, and keeps its own here.
+    split = {n for n in own if n.startswith(("lstm", "both", "gru")) or "in_proj" in n}
+    for name, p in other.named_parameters():
+        assert p.id == (ids if name in split else own)[name]
+    assert twin._id == other.fc.weight.id
+    with store.open(tmp_path / "m.bpk") as file:
+        assert file._reading.param_ids["norm.gamma"] == int(model.norm.weight.id, 32)
+        assert "bn.running_mean" not in file._reading.param_ids
+    store.save(model, tmp_path / "s.bpk", shard_size=64)
+    store.load(fresh := Net(), tmp_path / "s.bpk.index.json", adapter=store.BurnLayout())
+    assert fresh.fc.weight.id == model.fc.weight.id
+
+
+@pytest.mark.parametrize("bad", [-1, 2**64, "7", 1.5, True])
+def test_an_id_that_is_none_is_refused(tmp_path: Path, bad: object) -> None:
+    if bad == 2**64:
+        with pytest.raises(ArgumentError):
+            Parameter(bt.ones(1)).take_id("g000000000000")
+        return
+    entry = {"dtype": "F32", "shape": [0], "data_offsets": [0, 0], "param_id": bad}
+    head = encoded({"tensors": {"a": entry}})
+    path = tmp_path / "m.bpk"
+    whole = struct.pack("<IHI", 0x4255524E, 1, len(head)) + head
+    path.write_bytes(whole + bytes(-len(whole) % 256))
+    with pytest.raises(StoreError):
+        store.open(path)
 
 
 def test_a_missing_piece_is_named_as_the_file_would(tmp_path: Path) -> None:

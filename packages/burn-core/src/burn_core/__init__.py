@@ -8,7 +8,7 @@ from burn_core.behaviour import (
 from burn_core.config import Config
 from burn_core.constructor import ModuleConfig
 from burn_core.module import Module, source_of
-from burn_core.parameter import Buffer, Parameter
+from burn_core.parameter import Buffer, Parameter, id_text
 from burn_core.reparameterization import (
     Lora,
     Quantizer,
@@ -50,6 +50,7 @@ __all__ = [
     "apply_lora",
     "average_buffers",
     "group_of",
+    "id_text",
     "init",
     "is_training",
     "items_of",

@@ -10,7 +10,7 @@ import weakref
 from typing import Any, NoReturn
 
 from burn_dispatch import Device, to_device
-from burn_std import BurnError, DType, DTypeError, ShapeError
+from burn_std import ArgumentError, BurnError, DType, DTypeError, ShapeError
 from burn_tensor import Tensor
 
 _DIGITS = "0123456789abcdefghijklmnopqrstuv"
@@ -18,7 +18,19 @@ _DIGITS = "0123456789abcdefghijklmnopqrstuv"
 
 def new_id() -> str:
     """Return a random id: 64 bits as 13 digits of base 32."""
-    bits = int.from_bytes(os.urandom(8), "little")
+    return id_text(int.from_bytes(os.urandom(8), "little"))
+
+
+def id_text(bits: int) -> str:
+    """Return 64 bits as the 13 digits of base 32 that `Parameter.id` shows.
+
+    Args:
+        bits: the number.
+
+    Example:
+        >>> burn.core.id_text(33)
+        '0000000000011'
+    """
     return "".join(_DIGITS[(bits >> shift) & 31] for shift in range(60, -5, -5))
 
 
@@ -130,6 +142,27 @@ class Parameter(Tensor):
         if self._id is None:
             self._id = new_id()
         return self._id
+
+    def take_id(self, id: str) -> None:
+        """Become, by id, the parameter that a file or record holds.
+
+        Args:
+            id: 13 letters, as `id` gives them.
+
+        Raises:
+            ArgumentError: it is none.
+
+        Example:
+            >>> p, q = burn.Parameter(burn.ones(1)), burn.Parameter(burn.ones(1))
+            >>> q.take_id(p.id)
+            >>> q.id == p.id
+            True
+        """
+        if len(id) != 13 or not set(id) <= set(_DIGITS) or int(id, 32) >= 1 << 64:
+            raise ArgumentError("Parameter.take_id", "an id is 64 bits in base 32", got=repr(id))
+        self._id = id
+        if self._twin is not None:
+            self._twin._id = id
 
     @property
     def is_initialized(self) -> bool:

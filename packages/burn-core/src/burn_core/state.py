@@ -244,7 +244,7 @@ class ModuleRecord(Mapping[str, Tensor]):
         load_state_dict(module, self._tensors, False, cast)
         for path, leaf in leaves(module).items():
             if isinstance(leaf, Parameter) and path in self.ids:
-                leaf._id = self.ids[path]
+                leaf.take_id(self.ids[path])
         return keys
 
     def __getitem__(self, key: str) -> Tensor:

@@ -60,18 +60,36 @@ _NORMS = {
     "InstanceNorm1d", "InstanceNorm2d", "InstanceNorm3d",
 }  # fmt: skip
 _GATES = {
+    "RNN": ("gate",),
     "LSTM": ("input_gate", "forget_gate", "cell_gate", "output_gate"),
     "GRU": ("reset_gate", "update_gate", "new_gate"),
 }
 _TRANSFORMS = {"ih": "input_transform", "hh": "hidden_transform"}
+_FEED_FORWARD = {"linear1": "pwff.linear_inner", "linear2": "pwff.linear_outer"}
+# Parts of transformer layers; a second table where the norms come first, since Burn then begins
+# with the last one.
+_LAYERS = {
+    "TransformerEncoderLayer": (
+        {"self_attn": "mha", "norm1": "norm_1", "norm2": "norm_2"},
+        {"self_attn": "mha", "norm1": "norm_2", "norm2": "norm_1"},
+    ),
+    "TransformerDecoderLayer": (
+        {"multihead_attn": "cross_attn", "norm1": "norm_1", "norm2": "norm_2", "norm3": "norm_3"},
+        {"multihead_attn": "cross_attn", "norm1": "norm_3", "norm2": "norm_1", "norm3": "norm_2"},
+    ),
+}
 
 
 class BurnLayout:
     """Names and layouts of Rust's Burn: the default for `.bpk` files.
 
     Weights of Linear stand transposed; norms call weight and bias gamma and beta and count no
-    batches; PReLU's weight is alpha; attention has query, key, value and output apart; LSTM and GRU
-    of one layer have one transform per gate.
+    batches; PReLU's weight is alpha; attention has query, key, value and output apart; RNN, LSTM
+    and GRU of one layer have one transform per gate; layers of transformers have Burn's parts. What
+    Burn lacks (stacked recurrent layers, the norm behind a transformer) keeps its name.
+
+    A list of layers in Burn counts only those with parameters: pass `contiguous_indices` of the
+    names as `rename=` where a `Sequential` here has others between.
     """
 
     def adapt(self, leaf: Leaf, pieces: tuple[Piece, ...]) -> tuple[Piece, ...]:
@@ -79,6 +97,8 @@ class BurnLayout:
         if len(pieces) != 1:
             return pieces
         (piece,) = pieces
+        if piece.name == leaf.path:
+            piece = piece._replace(name=_in_layers(leaf))
         kinds = set(leaf.kinds)
         head = piece.name.removesuffix(leaf.name)
         if kinds & _NORMS:
@@ -137,11 +157,24 @@ class BurnLayout:
         return tuple(
             piece._replace(
                 name=f"{head}{side}{gate}.{_TRANSFORMS[which]}.{kind}",
-                rows=(k * rows, (k + 1) * rows),
+                rows=(k * rows, (k + 1) * rows) if len(gates) > 1 else None,
                 transposed=kind == "weight",
             )
             for k, gate in enumerate(gates)
         )
+
+
+def _in_layers(leaf: Leaf) -> str:
+    """Return the path of a tensor with the parts of transformer layers under Burn's names."""
+    path = leaf.path
+    for (place, kinds), module in zip(leaf.outer[::-1], leaf.modules[::-1], strict=True):
+        for kind, tables in _LAYERS.items():
+            if kind in kinds:
+                head = f"{place}." if place else ""
+                part, dot, rest = path.removeprefix(head).partition(".")
+                table = tables[bool(getattr(module, "norm_first", False))] | _FEED_FORWARD
+                path = f"{head}{table.get(part, part)}{dot}{rest}"
+    return path
 
 
 class HalfPrecision:

@@ -46,16 +46,6 @@ def _aligned(at: int) -> int:
     return -(-at // _ALIGN) * _ALIGN
 
 
-class BurnpackReading(SpanReading):
-    """An open burnpack file.
-
-    Attributes:
-        param_ids: identities of parameters by name, where the file has them.
-    """
-
-    param_ids: Mapping[str, int] = {}
-
-
 class BurnpackFormat:
     """Entry point `burnpack` of `burn.store_formats`."""
 
@@ -69,7 +59,7 @@ class BurnpackFormat:
         """Return whether the bytes begin with the magic number."""
         return head[:4] == MAGIC.to_bytes(4, "little")
 
-    def open(self, path: Path, options: Mapping[str, Any]) -> BurnpackReading:
+    def open(self, path: Path, options: Mapping[str, Any]) -> SpanReading:
         """Return the open file.
 
         Raises:
@@ -103,6 +93,8 @@ class BurnpackFormat:
                 "dtype": {"Bool": "Native"} if spec.dtype == "bool" else CODES[spec.dtype],
                 "shape": list(spec.shape), "data_offsets": [start, at],
             }  # fmt: skip
+            if source.param_id is not None:
+                described[name]["param_id"] = source.param_id
         head: dict[str, Any] = {"tensors": dict(sorted(described.items()))}
         if metadata:
             head["metadata"] = dict(sorted(metadata.items()))
@@ -120,7 +112,7 @@ class BurnpackFormat:
             handle.write(bytes(begin - place))
 
 
-def _opened(file: FileBytes) -> BurnpackReading:
+def _opened(file: FileBytes) -> SpanReading:
     magic, version, length = _HEAD.unpack(file.read(0, _HEAD.size))
     name = file.path.name
     if magic != MAGIC or not 1 <= version <= VERSION:
@@ -153,8 +145,12 @@ def _opened(file: FileBytes) -> BurnpackReading:
     spans, ids = {}, {}
     for tensor, entry in entries.items():
         spans[tensor] = _span(tensor, entry)
-        if isinstance(entry.get("param_id"), int):
-            ids[tensor] = entry["param_id"]
+        if (own := entry.get("param_id")) is not None:
+            if type(own) is not int or not 0 <= own < 1 << 64:
+                raise StoreError(
+                    "store.open", f"the param_id of {tensor} has 64 bits", got=shortened(own)
+                )
+            ids[tensor] = own
     end = max((s.end for s in spans.values()), default=0)
     begin = _aligned(_HEAD.size + length)
     if file.size == _HEAD.size + length + end and file.size != begin + end:
@@ -166,7 +162,7 @@ def _opened(file: FileBytes) -> BurnpackReading:
             "a burnpack file ends with its last tensor",
             got=f"{name}: {file.size - begin - end} bytes more",
         )
-    reading = BurnpackReading(file, begin, spans, metadata)
+    reading = SpanReading(file, begin, spans, metadata)
     reading.aliases = tied_in_metadata(metadata, spans)
     reading.extra = _scalars(head.get("scalars", {}))
     reading.param_ids = ids

@@ -31,11 +31,13 @@ class Reading(Mapping[str, Array]):
         metadata: text by key, as the file holds it.
         aliases: names of tied tensors, each with the name that stands for the same tensor.
         extra: what the file holds besides tensors, by path; numbers, text and None only.
+        param_ids: 64 bits that identify parameters for life, by name, where the file has them.
     """
 
     metadata: Mapping[str, str] = {}
     aliases: Mapping[str, str] = {}
     extra: Mapping[str, Any] = {}
+    param_ids: Mapping[str, int] = {}
 
     def spec(self, name: str) -> Spec:
         """Return shape and dtype name without reading the elements."""
@@ -87,10 +89,12 @@ class Source(NamedTuple):
     Attributes:
         spec: shape and dtype name.
         read: returns the elements, contiguous or not.
+        param_id: 64 bits that identify a parameter for life, for formats that hold them.
     """
 
     spec: Spec
     read: Callable[[], Array]
+    param_id: int | None = None
 
     def contiguous(self) -> Array:
         """Return the elements in row-major order, as the spec says they are."""

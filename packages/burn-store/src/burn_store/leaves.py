@@ -19,9 +19,10 @@ class Leaf:
         kinds: class names of the innermost module and of its bases.
         outer: (path, class names) of the modules around it, the innermost last.
         siblings: names of the tensors of the innermost module.
+        modules: the modules around it, as in `outer`.
     """
 
-    __slots__ = ("aliases", "kinds", "name", "outer", "path", "siblings", "value")
+    __slots__ = ("aliases", "kinds", "modules", "name", "outer", "path", "siblings", "value")
 
     def __init__(
         self,
@@ -30,6 +31,7 @@ class Leaf:
         name: str,
         outer: tuple[tuple[str, tuple[str, ...]], ...],
         siblings: frozenset[str],
+        modules: tuple[Module, ...],
     ) -> None:
         self.path = path
         self.aliases: list[str] = []
@@ -38,6 +40,7 @@ class Leaf:
         self.outer = outer
         self.kinds = outer[-1][1]
         self.siblings = siblings
+        self.modules = modules
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -58,7 +61,7 @@ class Leaf:
 
     def at(self, path: str) -> Leaf:
         """Return this leaf as it stands under another of its paths."""
-        made = Leaf(path, self.value, self.name, self.outer, self.siblings)
+        made = Leaf(path, self.value, self.name, self.outer, self.siblings, self.modules)
         made.outer = (
             *self.outer[:-1],
             (path.removesuffix(self.name).removesuffix("."), self.kinds),
@@ -66,10 +69,15 @@ class Leaf:
         return made
 
 
+def param_id(leaf: Leaf) -> int | None:
+    """Return the id of a parameter as a number; None for a buffer."""
+    return int(leaf.value.id, 32) if isinstance(leaf.value, Parameter) else None
+
+
 def leaves(model: Module) -> list[Leaf]:
     """Return parameters and persistent buffers in the order of definition, each once."""
     found: dict[int, Leaf] = {}
-    for leaf in _walk(model, "", (), set()):
+    for leaf in _walk(model, "", (), (), set()):
         first = found.setdefault(id(leaf.value), leaf)
         if first is not leaf:
             first.aliases.append(leaf.path)
@@ -77,21 +85,23 @@ def leaves(model: Module) -> list[Leaf]:
 
 
 def _walk(
-    module: Module, path: str, outer: tuple[tuple[str, tuple[str, ...]], ...], open_: set[int]
-) -> Iterator[Leaf]:
+    module: Module, path: str, outer: tuple[tuple[str, tuple[str, ...]], ...],
+    modules: tuple[Module, ...], open_: set[int],
+) -> Iterator[Leaf]:  # fmt: skip
     # A module may stand in two places, which ties all of it, but not inside itself.
     if id(module) in open_:
         return
     open_.add(id(module))
     around = (*outer, (path, tuple(c.__name__ for c in type(module).__mro__)))
+    modules = (*modules, module)
     own = [(n, child) for key, child in items_of(module) for n, child in _flat(key, child, set())]
     siblings = frozenset(n for n, child in own if not isinstance(child, Module))
     for name, child in own:
         full = f"{path}.{name}" if path else name
         if isinstance(child, Module):
-            yield from _walk(child, full, around, open_)
+            yield from _walk(child, full, around, modules, open_)
         else:
-            yield Leaf(full, child, name, around, siblings)
+            yield Leaf(full, child, name, around, siblings, modules)
     open_.discard(id(module))
 
 

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from burn_core import Module, Parameter
+from burn_core import Module, Parameter, id_text
 from burn_std import DType, StoreError, parse_dtype
 from burn_store.adapters import Adapter, Piece
 from burn_store.elements import NATIVE, Array, Spec, castable, native_dtype
@@ -168,6 +168,9 @@ class Fitting:
             # Before the next is read nothing but the model may hold memory.
             spare = None
             spare = _rebind(plan.leaf.value, array, parse_dtype(plan.dtype))
+            own = self._reading.param_ids.get(plan.stored[0]) if len(plan.stored) == 1 else None
+            if own is not None and isinstance(plan.leaf.value, Parameter):
+                plan.leaf.value.take_id(id_text(own))
 
     def _read(self, plan: _Plan, spare: Array | None) -> Array:
         target = native_dtype(plan.dtype, plan.leaf.path)

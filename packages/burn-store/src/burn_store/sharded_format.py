@@ -33,6 +33,7 @@ class ShardedReading(Reading):
         self._where = where
         self.metadata = metadata
         self.aliases = tied_in_metadata(metadata, where)
+        self.param_ids = {k: v for shard in shards.values() for k, v in shard.param_ids.items()}
         for shard in shards.values():
             self.aliases |= {alias: kept for alias, kept in shard.aliases.items() if kept in where}
 

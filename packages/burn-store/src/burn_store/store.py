@@ -15,7 +15,7 @@ from burn_store.adapters import Adapter, adapter_for
 from burn_store.elements import NATIVE, Array, Spec, byte_count
 from burn_store.files import replacing
 from burn_store.format import Format, Source, checked_options, format_to_read, format_to_write
-from burn_store.leaves import leaves
+from burn_store.leaves import leaves, param_id
 from burn_store.loading import DTypePolicy, Fitting, pieces_to_save
 from burn_store.report import LoadReport
 from burn_store.selection import Rename, Select, renamed_names, renames, selects
@@ -132,7 +132,9 @@ def save(
         for name, spec, make in pieces:
             if name in sources:
                 raise StoreError("store.save", "every tensor has a name of its own", got=name)
-            sources[name] = Source(spec, lambda t=snapshot, make=make: make(_array(t)))  # type: ignore[misc]
+            # A tensor that the file holds in pieces has no one identity there.
+            own = param_id(leaf) if len(pieces) == 1 else None
+            sources[name] = Source(spec, lambda t=snapshot, make=make: make(_array(t)), own)  # type: ignore[misc]
         for alias in leaf.aliases:
             other = pieces_to_save(leaf.at(alias), how)
             aliases |= {new_name(a[0]): new_name(p[0]) for a, p in zip(other, pieces, strict=True)}
