@@ -11,8 +11,54 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from burn_std import TrainError
 from burn_train.observer import Observer, Row, RunInfo
 from burn_train.summary import METRICS_FILE
+
+
+def _refused(path: Path, cause: OSError) -> TrainError:
+    return TrainError(
+        "logger", "the file could not be written", got=f"{path}: {cause.strerror or cause}",
+        remedy="What it held before is there.",
+    )  # fmt: skip
+
+
+def _replace(path: Path, text: str) -> None:
+    """Give a file other contents at once: a kill or a full disk leaves the old ones.
+
+    Raises:
+        TrainError: the disk refuses.
+    """
+    fresh = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        fresh.write_text(text, encoding="utf-8")
+        os.replace(fresh, path)
+    except OSError as cause:
+        raise _refused(path, cause) from cause
+    finally:
+        fresh.unlink(missing_ok=True)
+
+
+def _append(path: Path, text: str) -> None:
+    """Add text to a file, all of it or nothing.
+
+    Raises:
+        TrainError: the disk refuses.
+    """
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("ab", buffering=0) as out:
+            size = out.tell()
+            rest = memoryview(text.encode())
+            try:
+                while rest:
+                    rest = rest[out.write(rest) :]
+            except OSError:
+                out.truncate(size)
+                raise
+    except OSError as cause:
+        raise _refused(path, cause) from cause
 
 
 class FileLogger(Observer):
@@ -48,18 +94,13 @@ class FileLogger(Observer):
 
     def _write(self) -> None:
         """Put all rows into the file at once: a kill leaves the old file or the new one."""
-        self.directory.mkdir(parents=True, exist_ok=True)
-        path = self.directory / METRICS_FILE
-        fresh = path.with_suffix(".tmp")
-        fresh.write_text("".join(f"{json.dumps(r)}\n" for r in self._rows), encoding="utf-8")
-        os.replace(fresh, path)
+        text = "".join(f"{json.dumps(r)}\n" for r in self._rows)
+        _replace(self.directory / METRICS_FILE, text)
 
     def message(self, text: str) -> None:
         """Append the line with the time."""
-        self.directory.mkdir(parents=True, exist_ok=True)
         stamp = time.strftime("%Y-%m-%d %H:%M:%S")
-        with (self.directory / "experiment.log").open("a", encoding="utf-8") as out:
-            out.write(f"{stamp} {text}\n")
+        _append(self.directory / "experiment.log", f"{stamp} {text}\n")
 
 
 class CsvLogger(Observer):
@@ -94,10 +135,7 @@ class CsvLogger(Observer):
         self._write()
 
     def _write(self) -> None:
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        fresh = self.path.with_suffix(".tmp")
-        fresh.write_text(_table(self._rows), encoding="utf-8")
-        os.replace(fresh, self.path)
+        _replace(self.path, _table(self._rows))
 
 
 def _table(rows: Sequence[Row]) -> str:
