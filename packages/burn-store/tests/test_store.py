@@ -392,6 +392,40 @@ def test_one_file_where_it_suffices(tmp_path: Path) -> None:
         store.save(Net(), tmp_path / "model.safetensors", shard_size=0)
 
 
+# ---- without a file, and records ----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("format", ["safetensors", "burnpack", "npz"])
+def test_bytes_stand_in_place_of_a_file(format: str) -> None:
+    model, other = Net(), Net()
+    whole = store.to_bytes(model, format, metadata={"epoch": "3"})
+    for data in (whole, bytearray(whole), memoryview(whole)):
+        assert store.load(other, data).complete
+    x, y = model.state_dict(), other.state_dict()
+    assert all(np.array_equal(x[k].numpy(), y[k].numpy()) for k in x)
+    with store.open(whole) as file:
+        assert file.metadata["epoch"] == "3"
+    for bad in (whole[:-1], whole[: len(whole) // 2], b"", b"nonsense"):
+        with pytest.raises(StoreError):
+            store.load(other, bad)
+
+
+def test_bytes_of_an_index_have_no_files_beside_them() -> None:
+    index = json.dumps({"weight_map": {"a": "a.safetensors"}}).encode()
+    with pytest.raises(StoreError, match="no files beside"):
+        store.open(index)
+
+
+def test_a_record_keeps_ids_in_a_file(tmp_path: Path) -> None:
+    model, other = Net(), Net()
+    store.save_tensors(model.into_record(), tmp_path / "r.bpk")
+    with store.open(tmp_path / "r.bpk") as file:
+        record = file.record()
+    assert record.ids == model.into_record().ids
+    other.load_record(record)
+    assert [p.id for p in other.parameters()] == [p.id for p in model.parameters()]
+
+
 # ---- what a failure leaves ---------------------------------------------------------------------
 
 

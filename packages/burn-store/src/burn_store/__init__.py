@@ -24,6 +24,7 @@ from burn_store.store import (
     open as open,
     save as save,
     save_tensors as save_tensors,
+    to_bytes as to_bytes,
 )
 from burn_store.tensor_file import TensorFile as TensorFile
 
@@ -48,4 +49,5 @@ __all__ = [
     "open",
     "save",
     "save_tensors",
+    "to_bytes",
 ]

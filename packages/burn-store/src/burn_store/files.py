@@ -24,11 +24,40 @@ _CHUNK = 1 << 30
 _NUMBERS = count()
 
 
+class Memory:
+    """Bytes that stand where the path of a file does.
+
+    Args:
+        data: the whole file; it must not change while it is read.
+
+    Attributes:
+        name: what messages call it.
+        data: the bytes.
+    """
+
+    name = "bytes in memory"
+
+    def __init__(self, data: bytes | bytearray | memoryview) -> None:
+        self.data = memoryview(data).cast("B")
+
+    def __str__(self) -> str:
+        return self.name
+
+    @property
+    def parent(self) -> Path:
+        """Raise: there is no folder.
+
+        Raises:
+            StoreError: always.
+        """
+        raise StoreError("store.open", "bytes in memory have no files beside them")
+
+
 class FileBytes:
     """A file open for reading at offsets; reads from several threads do not disturb each other.
 
     Args:
-        path: an existing regular file.
+        path: an existing regular file, or bytes in its place.
 
     Raises:
         StoreError: there is no such file, or it is not a regular file.
@@ -38,9 +67,13 @@ class FileBytes:
         size: bytes when it was opened.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path | Memory) -> None:
         self.path = path
         self._fd = -1
+        self._memory = path.data if isinstance(path, Memory) else None
+        if isinstance(path, Memory):
+            self.size = len(path.data)
+            return
         try:
             # Without O_NONBLOCK the open of a pipe would wait for a writer forever.
             self._fd = os.open(
@@ -79,6 +112,9 @@ class FileBytes:
         size = len(view)
         if offset < 0 or offset + size > self.size:
             raise self._short(offset, size)
+        if self._memory is not None:
+            view[:] = self._memory[offset : offset + size]
+            return
         done = 0
         while done < size:
             try:

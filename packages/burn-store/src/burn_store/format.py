@@ -124,7 +124,10 @@ class Format(Protocol):
         ...
 
     def open(self, path: Path, options: Mapping[str, Any]) -> Reading:
-        """Return the open file; StoreError when it is corrupt."""
+        """Return the open file; StoreError when it is corrupt.
+
+        For bytes in memory `path` is an object whose `data` they are and whose `name` says so.
+        """
         ...
 
     def write(

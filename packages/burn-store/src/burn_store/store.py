@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Mapping
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
-from burn_core import Module
+from burn_core import Module, ModuleRecord
 from burn_dispatch import Device
-from burn_std import DTypeError, StoreError, parse_dtype
+from burn_std import DTypeError, StoreError
 from burn_store.adapters import Adapter, adapter_for
-from burn_store.elements import NATIVE, Array, Spec, byte_count
-from burn_store.files import replacing
+from burn_store.files import Memory
 from burn_store.format import Format, Source, checked_options, format_to_read, format_to_write
 from burn_store.leaves import leaves, param_id
 from burn_store.loading import DTypePolicy, Fitting, pieces_to_save
@@ -21,9 +20,11 @@ from burn_store.report import LoadReport
 from burn_store.selection import Rename, Select, renamed_names, renames, selects
 from burn_store.tensor_file import TensorFile
 from burn_store.tied import with_tied
+from burn_store.writing import check_writable, host_array, source_of_tensor, write_file
 from burn_tensor import Tensor
 
 PathLike = str | os.PathLike[str]
+Bytes = bytes | bytearray | memoryview
 
 
 def save_tensors(
@@ -58,8 +59,9 @@ def save_tensors(
         ...     list(open(f"{d}/t.safetensors"))
         ['a']
     """
-    sources = {name: _source(t) for name, t in tensors.items()}
-    _write(Path(path), sources, metadata, format, shard_size, overwrite)
+    ids = tensors.ids if isinstance(tensors, ModuleRecord) else {}
+    sources = {name: source_of_tensor(t, ids.get(name)) for name, t in tensors.items()}
+    write_file(Path(path), sources, metadata, format, shard_size, overwrite)
 
 
 def _need_module(op: str, model: object, remedy: str) -> None:
@@ -112,10 +114,66 @@ def save(
         ...         list(file), file.metadata
         (['model.factor'], {'epoch': '3'})
     """
+    sources, text = _state(model, format_to_write(Path(path), format), metadata, include, exclude,
+                           rename, adapter)  # fmt: skip
+    write_file(Path(path), sources, text, format, shard_size, overwrite)
+
+
+def to_bytes(
+    model: Module,
+    format: str = "safetensors",
+    *,
+    metadata: Mapping[str, str] | None = None,
+    include: Select | None = None,
+    exclude: Select | None = None,
+    rename: Rename | None = None,
+    adapter: Adapter | None = None,
+) -> bytes:
+    """Return the state of a model as the bytes of a file; `load` and `open` take them.
+
+    Args:
+        model: the module.
+        format: name of an installed format.
+        metadata: text by key.
+        include: as for `save`.
+        exclude: as for `save`.
+        rename: as for `save`.
+        adapter: as for `save`.
+
+    Raises:
+        DTypeError: the first argument is no module.
+        StoreError: names collide, or a dtype has no place in a file.
+
+    Example:
+        >>> import burn_tensor as bt
+        >>> from burn_core import Module, Parameter
+        >>> class Scale(Module):
+        ...     def __init__(self): self.factor = Parameter(bt.ones(2))
+        >>> whole = to_bytes(Scale(), "burnpack")
+        >>> load(Scale(), whole).applied
+        ['factor']
+    """
+    kind = format_to_write(Path(), format)
+    sources, text = _state(model, kind, metadata, include, exclude, rename, adapter)
+    check_writable(sources, text)
+    handle = BytesIO()
+    kind.write(handle, sources, text)
+    return handle.getvalue()
+
+
+def _state(
+    model: Module,
+    kind: Format,
+    metadata: Mapping[str, str] | None,
+    include: Select | None,
+    exclude: Select | None,
+    rename: Rename | None,
+    adapter: Adapter | None,
+) -> tuple[dict[str, Source], Mapping[str, str]]:
+    """Return what a file of a model holds: tensors by name, and metadata."""
     _need_module(
         "store.save", model, "Write tensors by name with store.save_tensors(tensors, path)."
     )
-    kind = format_to_write(Path(path), format)
     how = adapter_for(kind.layout, adapter)
     chosen, dropped = (
         selects(include),
@@ -134,16 +192,20 @@ def save(
                 raise StoreError("store.save", "every tensor has a name of its own", got=name)
             # A tensor that the file holds in pieces has no one identity there.
             own = param_id(leaf) if len(pieces) == 1 else None
-            sources[name] = Source(spec, lambda t=snapshot, make=make: make(_array(t)), own)  # type: ignore[misc]
+            sources[name] = Source(spec, lambda t=snapshot, make=make: make(host_array(t)), own)  # type: ignore[misc]
         for alias in leaf.aliases:
             other = pieces_to_save(leaf.at(alias), how)
             aliases |= {new_name(a[0]): new_name(p[0]) for a, p in zip(other, pieces, strict=True)}
     renamed = {new: sources[old] for new, old in renamed_names(sources, rename).items()}
-    _write(Path(path), renamed, with_tied(metadata or {}, aliases), format, shard_size, overwrite)
+    return renamed, with_tied(metadata or {}, aliases)
 
 
 def open(
-    path: PathLike, *, device: Device | None = None, format: str | None = None, **options: Any
+    path: PathLike | Bytes,
+    *,
+    device: Device | None = None,
+    format: str | None = None,
+    **options: Any,
 ) -> TensorFile:
     """Return a file of tensors as a lazy mapping.
 
@@ -151,7 +213,7 @@ def open(
     here; a tensor is read when asked for.
 
     Args:
-        path: the file.
+        path: the file, or its bytes.
         device: where tensors are made; the default device if None.
         format: name of an installed format; found out if None.
         options: of the format; for PyTorch files `key`, `unknown`, `max_items`, `expansion`.
@@ -168,14 +230,14 @@ def open(
         ...         file.shape("w"), file["w"].tolist()
         ((2, 3), [[0, 1, 2], [3, 4, 5]])
     """
-    target = Path(path)
+    target = _place(path)
     kind = format_to_read(target, format)
     return TensorFile(kind.open(target, checked_options(kind, options)), device)
 
 
 def load(
     model: Module,
-    path: PathLike,
+    path: PathLike | Bytes,
     *,
     strict: bool = True,
     allow_missing: bool = False,
@@ -196,7 +258,7 @@ def load(
 
     Args:
         model: the module; its device stays.
-        path: the file.
+        path: the file, or its bytes.
         strict: every name of both sides must fit; False loads what fits.
         allow_missing: names that the file lacks keep their values, also when strict.
         allow_unused: names that the model lacks are passed over, also when strict.
@@ -231,7 +293,7 @@ def load(
         [1.0, 1.0]
     """
     _need_module("store.load", model, "Read tensors by name with store.open(path).")
-    target = Path(path)
+    target = _place(path)
     kind = format_to_read(target, format)
     reading = kind.open(target, checked_options(kind, options))
     try:
@@ -271,6 +333,14 @@ def load(
     return report
 
 
+def _place(path: PathLike | Bytes) -> Path:
+    """Return a path, or bytes in its place, which formats only read through `FileBytes`."""
+    whole = isinstance(path, (bytes, bytearray, memoryview))
+    given: Any = Memory(path) if whole else Path(path)  # type: ignore[arg-type]
+    place: Path = given
+    return place
+
+
 def _remedy(report: LoadReport, kind: Format) -> str | None:
     hint = report.hint()
     if hint is not None and "key" in kind.options and report.missing:
@@ -279,107 +349,3 @@ def _remedy(report: LoadReport, kind: Format) -> str | None:
             if all(f"{top}.{name}" in report.unused for name in report.missing):
                 return f"The model's names stand under {top!r}: pass key={top!r}."
     return hint
-
-
-# ---- writing ------------------------------------------------------------------------------------
-
-
-def _array(tensor: Tensor) -> Array:
-    array: Array = tensor.b.to_numpy(tensor)
-    return array
-
-
-def _source(tensor: Tensor) -> Source:
-    return Source(Spec(tuple(tensor.shape), tensor.dtype.name), lambda: _array(tensor))
-
-
-def _write(
-    path: Path,
-    sources: Mapping[str, Source],
-    metadata: Mapping[str, str] | None,
-    format: str | None,
-    shard_size: int | None,
-    overwrite: bool,
-) -> None:
-    kind = format_to_write(path, format)
-    text = dict(metadata or {})
-    for key, value in text.items():
-        if type(key) is not str or type(value) is not str:
-            raise StoreError(
-                "store.save",
-                "metadata is text by key",
-                got=f"{key!r}: {value!r}",
-                remedy="Use json.dumps for more.",
-            )
-    for name, source in sources.items():
-        if type(name) is not str or name == "":
-            raise StoreError("store.save", "a tensor has a name", got=repr(name))
-        if source.spec.dtype not in NATIVE:
-            raise StoreError(
-                "store.save",
-                f"the dtype of {name} has no place in a file",
-                got=parse_dtype(source.spec.dtype),
-                remedy="Call .dequantize() first, or leave it out with exclude=.",
-            )
-    if not overwrite and path.exists():
-        raise StoreError(
-            "store.save",
-            "the file is there already",
-            got=str(path),
-            remedy="Pass overwrite=True to replace it.",
-        )
-    shards = _shards(sources, shard_size)
-    if len(shards) <= 1:
-        with replacing(path) as handle:
-            kind.write(handle, sources, text)
-        return
-    _write_shards(path, kind, sources, shards, text)
-
-
-def _bytes(source: Source) -> int:
-    return byte_count(source.spec.shape, NATIVE[source.spec.dtype].itemsize)
-
-
-def _shards(sources: Mapping[str, Source], shard_size: int | None) -> list[list[str]]:
-    """Return the names of each file, in order; a tensor above the limit has its own file."""
-    if shard_size is None:
-        return [list(sources)]
-    if shard_size < 1:
-        raise StoreError("store.save", "shard_size is a positive number of bytes", got=shard_size)
-    shards: list[list[str]] = []
-    room = 0
-    for name, source in sources.items():
-        size = _bytes(source)
-        if not shards or size > room:
-            shards.append([])
-            room = shard_size
-        shards[-1].append(name)
-        room -= size
-    return shards
-
-
-def _write_shards(
-    path: Path,
-    kind: Format,
-    sources: Mapping[str, Source],
-    shards: list[list[str]],
-    metadata: dict[str, str],
-) -> None:
-    index_path = path.with_name(f"{path.name}.index.json")
-    # Without its index a half-replaced set of files is absent; with the old one it would be mixed.
-    try:
-        index_path.unlink(missing_ok=True)
-    except OSError as cause:
-        raise StoreError(
-            "store.save", "the old index could not be removed", got=f"{index_path}: {cause}"
-        ) from cause
-    where: dict[str, str] = {}
-    for number, names in enumerate(shards, 1):
-        shard = f"{path.stem}-{number:05d}-of-{len(shards):05d}{path.suffix}"
-        with replacing(path.with_name(shard)) as handle:
-            kind.write(handle, {n: sources[n] for n in names}, metadata)
-        where |= dict.fromkeys(names, shard)
-    total = sum(_bytes(s) for s in sources.values())
-    with replacing(index_path) as handle:
-        index = {"metadata": {"total_size": total, **metadata}, "weight_map": where}
-        handle.write(json.dumps(index, indent=2, sort_keys=True).encode())

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from burn_core import ModuleRecord, id_text
 from burn_dispatch import Device
 from burn_std import DType, StoreError, parse_dtype
 from burn_store.elements import NATIVE, Array, byte_count
@@ -21,6 +22,7 @@ class TensorFile(Mapping[str, Tensor]):
         metadata: text by key.
         aliases: names of tied tensors, each with the name that stands for the same tensor.
         extra: numbers and texts that the file holds beside its tensors, by path.
+        ids: of parameters by name, as `Parameter.id` shows them; burnpack files hold them.
     """
 
     def __init__(self, reading: Reading, device: Device | None) -> None:
@@ -30,6 +32,7 @@ class TensorFile(Mapping[str, Tensor]):
         self.metadata = dict(reading.metadata)
         self.aliases = dict(reading.aliases)
         self.extra = dict(reading.extra)
+        self.ids = {name: id_text(bits) for name, bits in reading.param_ids.items()}
 
     def _stored(self, name: str) -> str:
         if not self._open:
@@ -62,6 +65,16 @@ class TensorFile(Mapping[str, Tensor]):
             StoreError: the framework has no such dtype, or the disk refuses.
         """
         return self._reading[self._stored(name)]
+
+    def record(self) -> ModuleRecord:
+        """Return all tensors, and ids of parameters, as a record that a module loads.
+
+        Names and layouts are those of the file: write records of modules with `save_tensors`.
+
+        Raises:
+            StoreError: the framework has no such dtype, or the disk refuses.
+        """
+        return ModuleRecord({name: self[name] for name in self}, self.ids)
 
     def verify(self) -> None:
         """Compare every checksum that the file holds; reads it all.
