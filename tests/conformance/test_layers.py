@@ -57,12 +57,17 @@ def normed(x: burn.Tensor) -> list[burn.Tensor]:
     return [two(one(x)), two.state_dict()["parametrizations.weight.0._u"]]
 
 
+def quiet(x: burn.Tensor) -> list[burn.Tensor]:
+    return [F.quiet_softmax(x, 0), F.quiet_softmax(x, -1)]
+
+
 CASES: dict[str, tuple[Callable[[burn.Tensor], list[burn.Tensor]], tuple[int, ...]]] = {
     "fractional": (fractional, (1, 2, 6, 7)),
     "volumes": (volumes, (1, 1, 5, 6, 7)),
     "clusters": (clusters, (4, 8)),
     "packed": (packed, (4, 3, 2)),
     "normed": (normed, (2, 4)),
+    "quiet": (quiet, (3, 4)),
 }
 
 

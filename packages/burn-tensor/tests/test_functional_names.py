@@ -103,3 +103,17 @@ def test_a_loss_that_broadcasts_warns_in_the_line_of_its_caller(name: str) -> No
         loss(burn.ones(2), row)
     again = pickle.loads(pickle.dumps(caught[0].message))
     assert again.shapes == ((3, 1), (3,))
+
+
+def test_quiet_softmax_is_softmax_with_one_more_entry() -> None:
+    x = burn.tensor([[1.0, -2.0, 300.0], [-300.0, -400.0, -300.0]])
+    more = burn.cat([x, burn.zeros(2, 1)], 1)
+    assert F.quiet_softmax(x, 1).tolist() == F.softmax(more, 1)[:, :3].tolist()
+    assert F.quiet_softmax(x.T, 0).tolist() == F.quiet_softmax(x, -1).T.tolist()
+    assert F.quiet_softmax(burn.tensor(0.0), 0).item() == 0.5
+    assert F.quiet_softmax(burn.zeros(2, 0), 1).shape == (2, 0)
+    assert F.quiet_softmax(burn.tensor([1, 2]), 0, dtype=float32).dtype is float32
+    with pytest.raises(DTypeError):
+        F.quiet_softmax(burn.tensor([1]), 0)
+    with pytest.raises(IndexRangeError):
+        F.quiet_softmax(x, 2)

@@ -24,6 +24,11 @@ from burn_dataset.folders import (
     TextFolderDataset,
     read_image,
 )
+from burn_dataset.labelled import (
+    CocoDetectionDataset,
+    MultiLabelImageDataset,
+    SegmentationImageDataset,
+)
 from burn_dataset.loader import DataLoader
 from burn_dataset.stream import IterableDataset
 from burn_dataset.tables import (
@@ -39,6 +44,7 @@ __all__ = [
     "ArrowDataset",
     "AudioFolderDataset",
     "CifarDataset",
+    "CocoDetectionDataset",
     "ComposedDataset",
     "CsvDataset",
     "DataLoader",
@@ -52,8 +58,10 @@ __all__ = [
     "JsonLinesDataset",
     "MapDataset",
     "MnistDataset",
+    "MultiLabelImageDataset",
     "PartialDataset",
     "SampleDataset",
+    "SegmentationImageDataset",
     "SelectDataset",
     "ShuffledDataset",
     "SqliteDataset",

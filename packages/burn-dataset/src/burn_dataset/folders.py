@@ -97,7 +97,7 @@ class ImageFolderDataset(FolderDataset):
         super().__init__(root, suffixes, transform)
         self.mode = mode
         self.size = size
-        _pillow()
+        pillow()
 
     def read(self, path: Path) -> Array:
         """Return an image as an array."""
@@ -115,7 +115,7 @@ def read_image(path: PathLike, mode: str = "RGB", size: tuple[int, int] | None =
     Raises:
         StoreError: Pillow is missing, or the file is no image.
     """
-    image_module = _pillow()
+    image_module = pillow()
     try:
         with image_module.open(path) as opened:
             image = opened.convert(mode)
@@ -129,7 +129,12 @@ def read_image(path: PathLike, mode: str = "RGB", size: tuple[int, int] | None =
     return a[None] if a.ndim == 2 else np.ascontiguousarray(a.transpose(2, 0, 1))
 
 
-def _pillow() -> Any:
+def pillow() -> Any:
+    """Return Pillow's module of images.
+
+    Raises:
+        StoreError: it is not installed.
+    """
     try:
         from PIL import Image
     except ImportError as cause:

@@ -126,6 +126,7 @@ from burn_tensor.functional.sequence_loss import (
 from burn_tensor.functional.softmax import (
     gumbel_softmax,
     log_softmax,
+    quiet_softmax,
     softmax,
     softmin,
 )
@@ -233,6 +234,7 @@ __all__ = [
     "pixel_unshuffle",
     "poisson_nll_loss",
     "prelu",
+    "quiet_softmax",
     "relu",
     "relu6",
     "rms_norm",

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from burn_std import ArgumentError, DType
+from burn_std import ArgumentError, DType, DTypeError
 from burn_tensor.arguments import one_dim, refuse_other
-from burn_tensor.functional.values import constant
+from burn_tensor.functional.values import constant, in_dtype, widened
 from burn_tensor.tensor import Tensor
 
 
@@ -122,6 +122,48 @@ def softmin(
     b = input.b
     dim = _softmax_dim("softmin", dim, len(input.shape))
     return b.softmax(b.neg(input), dim, dtype)
+
+
+def quiet_softmax(input: Tensor, dim: int, dtype: DType | None = None) -> Tensor:
+    """Return exp(x) / (1 + sum exp(x)) along dim, stable: a row may sum to less than 1.
+
+    It is softmax with one more entry, 0, that is left out; an attention head can stay silent.
+
+    Args:
+        input: any tensor.
+        dim: the dim that sums to 1 at most.
+        dtype: float that x is cast to first.
+
+    Shapes:
+        input: [*]
+        returns: [*]
+
+    DTypes: floats; ints and bools need a dtype. 16-bit floats compute in float32.
+
+    Raises:
+        DTypeError: the result's dtype would not be float.
+        IndexRangeError: dim is out of range.
+
+    Gradient: y (g - sum(g y)).
+
+    Example:
+        >>> burn.functional.quiet_softmax(burn.tensor([0.0, 0.0, 0.0]), 0).tolist()
+        [0.25, 0.25, 0.25]
+
+    Source: Miller, Attention Is Off By One, 2023
+    """
+    b = input.b
+    dim = one_dim("quiet_softmax", dim, len(input.shape))
+    x = input if dtype is None else in_dtype(input, dtype)
+    if not x.dtype.is_float:
+        raise DTypeError("quiet_softmax", "needs floats, or a dtype", got=x.dtype)
+    wide = widened(x)
+    row = wide if wide.shape else b.unsqueeze(wide, (0,))
+    shape, rank = row.shape, len(row.shape)
+    silence = b.full(row.dtype, (*shape[:dim], 1, *shape[dim + 1 :]), 0.0)
+    out = b.softmax(b.cat([row, silence], dim), dim, None)
+    out = b.slice(out, (1,) * rank, (0,) * rank, shape)
+    return in_dtype(out if wide.shape else b.squeeze(out, (0,)), x.dtype)
 
 
 def gumbel_softmax(
