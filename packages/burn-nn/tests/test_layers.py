@@ -285,3 +285,26 @@ def test_activations_of_burn() -> None:
     y = bt.randn(4, 3)
     inner, outer = gated.linear_inner(y), gated.linear_outer(y)
     assert near(gated(y), inner * inner.sigmoid() * outer)
+
+
+def test_lazy_instance_norms_become_plain_ones(tracking: Device) -> None:
+    for n in (1, 2, 3):
+        shape = (2, 3, *[4] * n)
+        layer = getattr(nn, f"LazyInstanceNorm{n}d")(device=tracking)
+        x = bt.randn(*shape, device=tracking)
+        out = layer(x)
+        assert type(layer).__name__ == f"InstanceNorm{n}d" and layer.num_features == 3
+        plain = getattr(nn, f"InstanceNorm{n}d")(3, affine=True, track_running_stats=True)
+        assert sorted(plain.state_dict()) == sorted(layer.state_dict())
+        assert out.tolist() == plain.to_device(tracking)(x).tolist()
+        single = getattr(nn, f"LazyInstanceNorm{n}d")(affine=False, track_running_stats=False)
+        assert single(x[0]).shape == shape[1:] and single.num_features == 3
+
+
+def test_a_name_of_pytorch_says_what_to_write() -> None:
+    with pytest.raises(AttributeError, match=r"burn\.functional|from burn import functional"):
+        nn.functional  # noqa: B018
+    with pytest.raises(AttributeError, match=r"nn\.rnn"):
+        nn.utils  # noqa: B018
+    with pytest.raises(AttributeError, match=r"Did you mean burn\.nn\.Linear"):
+        nn.Lienar  # noqa: B018

@@ -117,3 +117,44 @@ def test_quiet_softmax_is_softmax_with_one_more_entry() -> None:
         F.quiet_softmax(burn.tensor([1]), 0)
     with pytest.raises(IndexRangeError):
         F.quiet_softmax(x, 2)
+
+
+def test_pdist_answers_as_pytorch_does() -> None:
+    rows = [[0.0, 0.0], [3.0, 4.0], [1.0, 1.0], [1.0, 1.0]]
+    expected = {
+        0: ([2, 2, 2, 2, 2, 0], [[0, 0]] * 4),
+        1: ([7, 2, 2, 5, 5, 0], [[-6, -6], [10, 10], [-2, -2], [-2, -2]]),
+        2: (
+            [5, 1.414213562, 1.414213562, 3.605551275, 3.605551275, 0],
+            [
+                [-4.135533906, -4.335533906], [5.592301766, 8.288452649],
+                [-0.804587223, -1.913987615], [-0.652180638, -2.038931128],
+            ],
+        ),
+        3.5: (
+            [4.37221529, 1.219013654, 1.219013654, 3.191579283, 3.191579283, 0],
+            [
+                [-3.437520381, -3.848098274], [3.18770082, 8.510158937],
+                [-0.024415046, -2.207472923], [0.274234606, -2.45458774],
+            ],
+        ),
+        float("inf"): ([4, 1, 1, 3, 3, 0], None),
+    }  # fmt: skip
+    device = burn.tensor(0.0).device.autodiff()
+    weights = burn.arange(1, 7).to(float32)
+    for p, (values, slopes) in expected.items():
+        x = burn.tensor(rows, device=device).require_grad()
+        out = F.pdist(x, p)
+        assert out.tolist() == pytest.approx(values, rel=1e-5)
+        grad = x.grad((out * weights).sum().backward())
+        if slopes is not None:
+            flat = [slope for row in slopes for slope in row]
+            assert grad.ravel().tolist() == pytest.approx(flat, rel=1e-5, abs=1e-6)
+    assert F.pdist(burn.ones(1, 2)).shape == (0,) and F.pdist(burn.ones(0, 2)).shape == (0,)
+    for call, error in (
+        (lambda: F.pdist(burn.ones(2)), ShapeError),
+        (lambda: F.pdist(burn.ones(2, 2), -1), ArgumentError),
+        (lambda: F.pdist(burn.tensor([[1]])), DTypeError),
+    ):
+        with pytest.raises(error):
+            call()

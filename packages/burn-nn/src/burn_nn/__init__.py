@@ -1,5 +1,7 @@
 """Layers and losses under PyTorch's names, arguments, defaults and layouts."""
 
+from typing import TYPE_CHECKING
+
 from burn_core import (
     Buffer,
     Module,
@@ -101,9 +103,6 @@ from burn_nn.fractional import (
     FractionalMaxPool3d,
 )
 from burn_nn.lazy import (
-    LazyBatchNorm1d,
-    LazyBatchNorm2d,
-    LazyBatchNorm3d,
     LazyConv1d,
     LazyConv2d,
     LazyConv3d,
@@ -111,6 +110,14 @@ from burn_nn.lazy import (
     LazyConvTranspose2d,
     LazyConvTranspose3d,
     LazyLinear,
+)
+from burn_nn.lazy_norm import (
+    LazyBatchNorm1d,
+    LazyBatchNorm2d,
+    LazyBatchNorm3d,
+    LazyInstanceNorm1d,
+    LazyInstanceNorm2d,
+    LazyInstanceNorm3d,
 )
 from burn_nn.linear import (
     Bilinear,
@@ -328,6 +335,9 @@ __all__ = [
     "LazyConvTranspose1d",
     "LazyConvTranspose2d",
     "LazyConvTranspose3d",
+    "LazyInstanceNorm1d",
+    "LazyInstanceNorm2d",
+    "LazyInstanceNorm3d",
     "LazyLinear",
     "LeakyReLU",
     "Linear",
@@ -414,3 +424,29 @@ __all__ = [
     "parametrizations",
     "rnn",
 ]
+
+if not TYPE_CHECKING:
+    # What `torch.nn` has under this name, and what to write instead.
+    _ONE_DEVICE = "A module runs on one device; move it with model.to_device(device)."
+    _OTHERWISE = {
+        "functional": "Write `from burn import functional`.",
+        "utils": "Sequences are in burn.nn.rnn, normed weights in burn.nn.parametrizations, "
+        "clipping in burn.optim.",
+        "parallel": _ONE_DEVICE,
+        "DataParallel": _ONE_DEVICE,
+        "SyncBatchNorm": "Use BatchNorm1d, 2d or 3d; burn.core.average_buffers joins those of "
+        "forks.",
+        "UninitializedParameter": "Write Parameter.lazy().",
+        "RNNBase": "Use RNN, GRU or LSTM.",
+        "quantized": "Use burn.core.quantize_weights(model, burn.core.Quantizer(...)).",
+    }
+
+    def __getattr__(name: str) -> object:
+        """Say what to write instead of a name that is not here."""
+        from difflib import get_close_matches
+
+        hint = _OTHERWISE.get(name)
+        if hint is None:
+            near = get_close_matches(name, __all__, 1)
+            hint = f"Did you mean burn.nn.{near[0]}?" if near else ""
+        raise AttributeError(f"burn.nn: no such name; got {name!r}. {hint}".rstrip())

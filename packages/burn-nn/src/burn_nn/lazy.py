@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from burn_core import Buffer, Module, Parameter, source_of
+from burn_core import Module, Parameter, source_of
 from burn_dispatch import Device
-from burn_nn.batchnorm import BatchNorm1d, BatchNorm2d, BatchNorm3d
 from burn_nn.conv import Conv1d, Conv2d, Conv3d
 from burn_nn.conv_transpose import ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
 from burn_nn.extent import Extent, Pads
@@ -15,7 +14,7 @@ from burn_std import DType
 from burn_tensor import Tensor
 
 
-class _Lazy(Module):
+class Lazy(Module):
     """What lazy layers share: the first call gives every parameter its shape and value.
 
     A `valid()` copy that is called first gives them to the module it was made from.
@@ -35,7 +34,7 @@ class _Lazy(Module):
         home: Any = source_of(self)
         size = self.size
         plain: Any = self.plain
-        if isinstance(home, _Lazy):
+        if isinstance(home, Lazy):
             home._materialize(args[0])
         self.__dict__[size] = home.__dict__[size]
         self.__class__ = plain
@@ -56,7 +55,7 @@ class _Lazy(Module):
             plain.reset_parameters(self)
 
 
-class LazyLinear(_Lazy, Linear):
+class LazyLinear(Lazy, Linear):
     """A `Linear` that takes in_features from its first input.
 
     Args:
@@ -89,7 +88,7 @@ class LazyLinear(_Lazy, Linear):
         return {"weight": (self.out_features, self.in_features), "bias": (self.out_features,)}
 
 
-class _LazyConv(_Lazy):
+class _LazyConv(Lazy):
     """What the lazy convolutions share."""
 
     size = "in_channels"
@@ -144,34 +143,6 @@ class _LazyTransposed(_LazyConv):
         """Return the shapes of the parameters."""
         weight = (self.in_channels, self.out_channels // self.groups, *self.kernel_size)
         return {"weight": weight, "bias": (self.out_channels,)}
-
-
-class _LazyBatchNorm(_Lazy):
-    """Lazy batch norms."""
-
-    size = "num_features"
-
-    def __init__(
-        self, eps: float = 1e-5, momentum: float | None = 0.1, affine: bool = True,
-        track_running_stats: bool = True, device: Device | None = None, dtype: DType | None = None,
-    ) -> None:  # fmt: skip
-        kind: Any = self.plain
-        made = kind(0, eps, momentum, affine, track_running_stats, device, dtype)
-        for name, value in made.__dict__.items():
-            if not name.startswith("__"):
-                lazy = isinstance(value, Parameter)
-                self.__dict__[name] = Parameter.lazy(dtype, device) if lazy else value
-
-    def shapes(self) -> dict[str, tuple[int, ...]]:
-        """Return the shapes of the parameters."""
-        shape = (self.__dict__[self.size],)
-        for name in ("running_mean", "running_var"):
-            buffer = self.__dict__[name]
-            if isinstance(buffer, Buffer) and buffer.shape != shape:
-                start = 0.0 if name == "running_mean" else 1.0
-                # The object stays: valid() copies share it.
-                buffer.replace(buffer.b.full(buffer.dtype, shape, start))
-        return {"weight": shape, "bias": shape}
 
 
 class LazyConv1d(_LazyForward, Conv1d):
@@ -319,63 +290,3 @@ class LazyConvTranspose3d(_LazyTransposed, ConvTranspose3d):
 
     plain = ConvTranspose3d
     dim = -4
-
-
-class LazyBatchNorm1d(_LazyBatchNorm, BatchNorm1d):
-    """A `BatchNorm1d` that takes num_features from its first input.
-
-    Args:
-        eps: added to the variance.
-        momentum: share of the batch in the new statistics; None takes the average of all batches.
-        affine: learn weight and bias.
-        track_running_stats: keep running statistics.
-        device: where the parameters live; the default device if None.
-        dtype: of the parameters; the device's default float if None.
-
-    Example:
-        >>> layer = burn.nn.LazyBatchNorm1d()
-        >>> layer(burn.zeros(3, 2)).shape, layer.num_features
-        ((3, 2), 2)
-    """
-
-    plain = BatchNorm1d
-
-
-class LazyBatchNorm2d(_LazyBatchNorm, BatchNorm2d):
-    """A `BatchNorm2d` that takes num_features from its first input.
-
-    Args:
-        eps: added to the variance.
-        momentum: share of the batch in the new statistics; None takes the average of all batches.
-        affine: learn weight and bias.
-        track_running_stats: keep running statistics.
-        device: where the parameters live; the default device if None.
-        dtype: of the parameters; the device's default float if None.
-
-    Example:
-        >>> layer = burn.nn.LazyBatchNorm2d()
-        >>> layer(burn.zeros(3, 2, 4, 4)).shape, layer.num_features
-        ((3, 2, 4, 4), 2)
-    """
-
-    plain = BatchNorm2d
-
-
-class LazyBatchNorm3d(_LazyBatchNorm, BatchNorm3d):
-    """A `BatchNorm3d` that takes num_features from its first input.
-
-    Args:
-        eps: added to the variance.
-        momentum: share of the batch in the new statistics; None takes the average of all batches.
-        affine: learn weight and bias.
-        track_running_stats: keep running statistics.
-        device: where the parameters live; the default device if None.
-        dtype: of the parameters; the device's default float if None.
-
-    Example:
-        >>> layer = burn.nn.LazyBatchNorm3d()
-        >>> layer(burn.zeros(3, 2, 2, 2, 2)).shape, layer.num_features
-        ((3, 2, 2, 2, 2), 2)
-    """
-
-    plain = BatchNorm3d

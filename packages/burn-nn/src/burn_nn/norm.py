@@ -168,6 +168,12 @@ class _InstanceNorm(Module):
             self.num_batches_tracked = Buffer(init.fresh((), int64, device))
             init.ones_(self.running_var)
 
+    def reset_parameters(self) -> None:
+        """Fill the weight with 1 and the bias with 0."""
+        if self.weight is not None and self.bias is not None:
+            init.ones_(self.weight)
+            init.zeros_(self.bias)
+
     def forward(self, input: Tensor) -> Tensor:
         """Return the normalised input; in training tracked statistics follow the samples."""
         rank = len(input.shape)

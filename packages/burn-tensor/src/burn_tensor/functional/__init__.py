@@ -40,6 +40,7 @@ from burn_tensor.functional.distance import (
     cosine_similarity,
     linear,
     pairwise_distance,
+    pdist,
 )
 from burn_tensor.functional.dropout import (
     alpha_dropout,
@@ -230,6 +231,7 @@ __all__ = [
     "one_hot",
     "pad",
     "pairwise_distance",
+    "pdist",
     "pixel_shuffle",
     "pixel_unshuffle",
     "poisson_nll_loss",

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from math import prod
 
-from burn_std import ShapeError
+import numpy as np
+
+from burn_std import ArgumentError, DTypeError, ShapeError
+from burn_std.dtypes import bool_
 from burn_tensor.arguments import one_dim
 from burn_tensor.functional.extents import Ints
 from burn_tensor.functional.values import in_dtype, meeting, straight_through, widened
@@ -181,3 +184,49 @@ def pairwise_distance(
     gap = b.add(b.sub(x1, x2), float(eps))
     rank = len(gap.shape)
     return b.vector_norm(gap, (rank - 1,) if rank else None, keepdim, p)
+
+
+def pdist(input: Tensor, p: float = 2.0) -> Tensor:
+    """Return the p-norm distances of all pairs of rows i < j, in the order of (i, j).
+
+    Args:
+        input: rows.
+        p: order of the norm, not negative; 0 counts differing coordinates, inf takes the largest.
+
+    Shapes:
+        input: [N, M]
+        returns: [N (N - 1) / 2]
+
+    DTypes: floats.
+
+    Raises:
+        ShapeError: the input is no matrix.
+        ArgumentError: p is negative.
+        DTypeError: ints and bools.
+
+    Gradient: that of `norm`; 0 between equal rows.
+
+    Example:
+        >>> burn.functional.pdist(burn.tensor([[0.0, 0.0], [3.0, 4.0], [0.0, 0.0]])).tolist()
+        [5.0, 0.0, 5.0]
+    """
+    if len(input.shape) != 2:
+        raise ShapeError("pdist", "needs a matrix", got=list(input.shape))
+    if not input.dtype.is_float:
+        raise DTypeError("pdist", "needs floats", got=input.dtype)
+    if p < 0:
+        raise ArgumentError("pdist", "p must not be negative", got=p)
+    b, rows = input.b, input.shape[0]
+    # Each pair once, so that no row is compared with itself.
+    first = [i for i in range(rows) for _ in range(i + 1, rows)]
+    second = [j for i in range(rows) for j in range(i + 1, rows)]
+    ends = [
+        b.index_select(input, b.tensor_from_numpy(np.array(k, np.int64)), 0)
+        for k in (first, second)
+    ]
+    gap = b.sub(ends[0], ends[1])
+    out = b.vector_norm(gap, (1,), False, float(p))
+    if p == 0 and gap.node is not None:
+        # A count has no slope; the input is reached all the same, with zeros.
+        return b.where(b.scalar(False, bool_), b.sum(gap, (1,), False, None), out)
+    return out
