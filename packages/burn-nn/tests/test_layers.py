@@ -308,3 +308,20 @@ def test_a_name_of_pytorch_says_what_to_write() -> None:
         nn.utils  # noqa: B018
     with pytest.raises(AttributeError, match=r"Did you mean burn\.nn\.Linear"):
         nn.Lienar  # noqa: B018
+
+
+def test_norms_without_bias_shift_nothing(tracking: Device) -> None:
+    x = bt.randn(4, 6, 5, device=tracking)
+    makers: list[Any] = [
+        lambda **kw: nn.BatchNorm1d(6, device=tracking, **kw),
+        lambda **kw: nn.InstanceNorm1d(6, affine=True, device=tracking, **kw),
+        lambda **kw: nn.GroupNorm(2, 6, device=tracking, **kw),
+        lambda **kw: nn.LazyBatchNorm1d(device=tracking, **kw),
+        lambda **kw: nn.LazyInstanceNorm1d(device=tracking, **kw),
+    ]
+    for make in makers:
+        whole, plain = make(), make(bias=False)
+        # Weight 1 and bias 0 are where both begin.
+        assert plain(x).tolist() == whole(x).tolist()
+        assert set(whole.state_dict()) - set(plain.state_dict()) == {"bias"}
+        assert plain.config().to_dict() != whole.config().to_dict()

@@ -17,7 +17,7 @@ class _BatchNorm(Module):
     def __init__(
         self, num_features: int, eps: float = 1e-5, momentum: float | None = 0.1,
         affine: bool = True, track_running_stats: bool = True, device: Device | None = None,
-        dtype: DType | None = None,
+        dtype: DType | None = None, *, bias: bool = True,
     ) -> None:  # fmt: skip
         self.num_features = num_features
         self.eps = eps
@@ -26,7 +26,7 @@ class _BatchNorm(Module):
         self.track_running_stats = track_running_stats
         shape = (num_features,)
         self.weight = Parameter(init.fresh(shape, dtype, device)) if affine else None
-        self.bias = Parameter(init.fresh(shape, dtype, device)) if affine else None
+        self.bias = Parameter(init.fresh(shape, dtype, device)) if affine and bias else None
         self.running_mean: Buffer | None = None
         self.running_var: Buffer | None = None
         self.num_batches_tracked: Buffer | None = None
@@ -102,6 +102,7 @@ class BatchNorm1d(_BatchNorm):
         track_running_stats: keep running statistics; without them the batch's are always used.
         device: where the parameters live; the default device if None.
         dtype: of the parameters; the device's default float if None.
+        bias: False learns a weight alone.
 
     Shapes:
         input: [N, C] or [N, C, L]; returns the same
@@ -130,6 +131,7 @@ class BatchNorm2d(_BatchNorm):
         track_running_stats: keep running statistics; without them the batch's are always used.
         device: where the parameters live; the default device if None.
         dtype: of the parameters; the device's default float if None.
+        bias: False learns a weight alone.
 
     Shapes:
         input: [N, C, H, W]; returns the same
@@ -158,6 +160,7 @@ class BatchNorm3d(_BatchNorm):
         track_running_stats: keep running statistics; without them the batch's are always used.
         device: where the parameters live; the default device if None.
         dtype: of the parameters; the device's default float if None.
+        bias: False learns a weight alone.
 
     Shapes:
         input: [N, C, D, H, W]; returns the same

@@ -20,9 +20,10 @@ class _LazyNorm(Lazy):
     def __init__(
         self, eps: float = 1e-5, momentum: float | None = 0.1, affine: bool = True,
         track_running_stats: bool = True, device: Device | None = None, dtype: DType | None = None,
+        *, bias: bool = True,
     ) -> None:  # fmt: skip
         kind: Any = self.plain
-        made = kind(0, eps, momentum, affine, track_running_stats, device, dtype)
+        made = kind(0, eps, momentum, affine, track_running_stats, device, dtype, bias=bias)
         for name, value in made.__dict__.items():
             if not name.startswith("__"):
                 lazy = isinstance(value, Parameter)
@@ -50,6 +51,7 @@ class LazyBatchNorm1d(_LazyNorm, BatchNorm1d):
         track_running_stats: keep running statistics.
         device: where the parameters live; the default device if None.
         dtype: of the parameters; the device's default float if None.
+        bias: False learns a weight alone.
 
     Example:
         >>> layer = burn.nn.LazyBatchNorm1d()
@@ -70,6 +72,7 @@ class LazyBatchNorm2d(_LazyNorm, BatchNorm2d):
         track_running_stats: keep running statistics.
         device: where the parameters live; the default device if None.
         dtype: of the parameters; the device's default float if None.
+        bias: False learns a weight alone.
 
     Example:
         >>> layer = burn.nn.LazyBatchNorm2d()
@@ -90,6 +93,7 @@ class LazyBatchNorm3d(_LazyNorm, BatchNorm3d):
         track_running_stats: keep running statistics.
         device: where the parameters live; the default device if None.
         dtype: of the parameters; the device's default float if None.
+        bias: False learns a weight alone.
 
     Example:
         >>> layer = burn.nn.LazyBatchNorm3d()
@@ -112,6 +116,7 @@ class LazyInstanceNorm1d(_LazyNorm, InstanceNorm1d):
         track_running_stats: keep running statistics.
         device: where the parameters live; the default device if None.
         dtype: of the parameters; the device's default float if None.
+        bias: False learns a weight alone.
 
     Example:
         >>> layer = burn.nn.LazyInstanceNorm1d()
@@ -135,6 +140,7 @@ class LazyInstanceNorm2d(_LazyNorm, InstanceNorm2d):
         track_running_stats: keep running statistics.
         device: where the parameters live; the default device if None.
         dtype: of the parameters; the device's default float if None.
+        bias: False learns a weight alone.
 
     Example:
         >>> layer = burn.nn.LazyInstanceNorm2d()
@@ -158,6 +164,7 @@ class LazyInstanceNorm3d(_LazyNorm, InstanceNorm3d):
         track_running_stats: keep running statistics.
         device: where the parameters live; the default device if None.
         dtype: of the parameters; the device's default float if None.
+        bias: False learns a weight alone.
 
     Example:
         >>> layer = burn.nn.LazyInstanceNorm3d()

@@ -105,6 +105,7 @@ class GroupNorm(Module):
         affine: learn weight and bias.
         device: where the parameters live; the default device if None.
         dtype: of the parameters; the device's default float if None.
+        bias: False learns a weight alone.
 
     Shapes:
         input: [N, C, *]; returns the same
@@ -121,7 +122,7 @@ class GroupNorm(Module):
 
     def __init__(
         self, num_groups: int, num_channels: int, eps: float = 1e-5, affine: bool = True,
-        device: Device | None = None, dtype: DType | None = None,
+        device: Device | None = None, dtype: DType | None = None, *, bias: bool = True,
     ) -> None:  # fmt: skip
         if num_groups < 1 or num_channels % num_groups:
             raise ArgumentError(
@@ -133,7 +134,7 @@ class GroupNorm(Module):
         self.affine = affine
         shape = (num_channels,)
         self.weight = _ones(shape, dtype, device) if affine else None
-        self.bias = Parameter(init.fresh(shape, dtype, device)) if affine else None
+        self.bias = Parameter(init.fresh(shape, dtype, device)) if affine and bias else None
 
     def forward(self, input: Tensor) -> Tensor:
         """Return the normalised input."""
@@ -148,7 +149,7 @@ class _InstanceNorm(Module):
     def __init__(
         self, num_features: int, eps: float = 1e-5, momentum: float = 0.1, affine: bool = False,
         track_running_stats: bool = False, device: Device | None = None,
-        dtype: DType | None = None,
+        dtype: DType | None = None, *, bias: bool = True,
     ) -> None:  # fmt: skip
         self.num_features = num_features
         self.eps = eps
@@ -157,7 +158,7 @@ class _InstanceNorm(Module):
         self.track_running_stats = track_running_stats
         shape = (num_features,)
         self.weight = _ones(shape, dtype, device) if affine else None
-        self.bias = Parameter(init.fresh(shape, dtype, device)) if affine else None
+        self.bias = Parameter(init.fresh(shape, dtype, device)) if affine and bias else None
         self.running_mean: Buffer | None = None
         self.running_var: Buffer | None = None
         self.num_batches_tracked: Buffer | None = None
@@ -170,8 +171,9 @@ class _InstanceNorm(Module):
 
     def reset_parameters(self) -> None:
         """Fill the weight with 1 and the bias with 0."""
-        if self.weight is not None and self.bias is not None:
+        if self.weight is not None:
             init.ones_(self.weight)
+        if self.bias is not None:
             init.zeros_(self.bias)
 
     def forward(self, input: Tensor) -> Tensor:
@@ -202,6 +204,7 @@ class InstanceNorm1d(_InstanceNorm):
         track_running_stats: keep running statistics and use them outside training.
         device: where the parameters live; the default device if None.
         dtype: of the parameters; the device's default float if None.
+        bias: False learns a weight alone.
 
     Shapes:
         input: [N, C, L] or [C, L]; returns the same
@@ -230,6 +233,7 @@ class InstanceNorm2d(_InstanceNorm):
         track_running_stats: keep running statistics and use them outside training.
         device: where the parameters live; the default device if None.
         dtype: of the parameters; the device's default float if None.
+        bias: False learns a weight alone.
 
     Shapes:
         input: [N, C, H, W] or [C, H, W]; returns the same
@@ -258,6 +262,7 @@ class InstanceNorm3d(_InstanceNorm):
         track_running_stats: keep running statistics and use them outside training.
         device: where the parameters live; the default device if None.
         dtype: of the parameters; the device's default float if None.
+        bias: False learns a weight alone.
 
     Shapes:
         input: [N, C, D, H, W] or [C, D, H, W]; returns the same
