@@ -242,6 +242,7 @@ from burn_nn.vision import (
     UpsamplingBilinear2d,
     UpsamplingNearest2d,
 )
+from burn_std import missing_name as _missing_name
 
 __all__ = [
     "CELU",
@@ -443,10 +444,4 @@ if not TYPE_CHECKING:
 
     def __getattr__(name: str) -> object:
         """Say what to write instead of a name that is not here."""
-        from difflib import get_close_matches
-
-        hint = _OTHERWISE.get(name)
-        if hint is None:
-            near = get_close_matches(name, __all__, 1)
-            hint = f"Did you mean burn.nn.{near[0]}?" if near else ""
-        raise AttributeError(f"burn.nn: no such name; got {name!r}. {hint}".rstrip())
+        raise _missing_name("burn.nn", name, __all__, _OTHERWISE)

@@ -47,5 +47,6 @@ from burn_std.plugins import (
     PluginGroup as PluginGroup,
     PluginInfo as PluginInfo,
     load_object as load_object,
+    missing_name as missing_name,
     nearest as nearest,
 )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import importlib
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from burn_std.errors import BackendLoadError
@@ -55,6 +55,30 @@ def nearest(name: str, known: Iterable[str]) -> str | None:
 
     near = get_close_matches(name, list(known), 1)
     return f"Did you mean {near[0]!r}?" if near else None
+
+
+def missing_name(
+    module: str, name: str, known: Iterable[str], otherwise: Mapping[str, str]
+) -> AttributeError:
+    """Return the error of a module for a name that it lacks, with what to write instead.
+
+    Args:
+        module: the module's name.
+        name: what was asked for.
+        known: names that it has; a near one is proposed.
+        otherwise: remedies for names that another library has there.
+
+    Example:
+        >>> str(missing_name("nn", "Lienar", ["Linear"], {}))
+        "nn: no such name; got 'Lienar'. Did you mean nn.Linear?"
+    """
+    from difflib import get_close_matches
+
+    hint = otherwise.get(name)
+    if hint is None:
+        near = get_close_matches(name, list(known), 1)
+        hint = f"Did you mean {module}.{near[0]}?" if near else ""
+    return AttributeError(f"{module}: no such name; got {name!r}. {hint}".rstrip())
 
 
 class PluginInfo:

@@ -46,6 +46,7 @@ from burn_std import (
     TrainError,
     UnsupportedOpError,
     dtypes as _dtypes,
+    missing_name as _missing_name,
     quantized,
 )
 from burn_tensor import *  # noqa: F403 - its __all__ is added below
@@ -103,13 +104,7 @@ else:
         """Import a part at its first use."""
         module = _LAZY.get(name)
         if module is None:
-            from difflib import get_close_matches
-
-            hint = _OTHERWISE.get(name)
-            if hint is None:
-                near = get_close_matches(name, __all__, 1)
-                hint = f"Did you mean burn.{near[0]}?" if near else ""
-            raise AttributeError(f"burn: no such name; got {name!r}. {hint}".rstrip())
+            raise _missing_name("burn", name, __all__, _OTHERWISE)
         from importlib import import_module
 
         globals()[name] = part = import_module(module)
