@@ -132,6 +132,28 @@ class Engine:
 
         return copied(self, x)
 
+    def array(self, x: CubeTensor, *, strided: bool = False) -> DeviceArray:
+        """Return a tensor as an argument of a `@cube` function.
+
+        Args:
+            x: an input, or a new tensor of `empty`.
+            strided: for a `Tensor` parameter, which reads views as they lie; for an `Array` a view
+                that is not row-major is copied. So is one that runs backwards.
+
+        Example:
+            >>> from burn_cube_backend.plugin import interp
+            >>> engine = interp.create(0).engine
+            >>> engine.array(engine.empty((2, 3), d.float32))
+            DeviceArray(interp, float32[2, 3])
+        """
+        x = self.solid(x)
+        backwards = any(s < 0 for s in x.strides)
+        if not strided or backwards:
+            x = self.row_major(x)
+        steps = x.strides if strided else None
+        assert x.buf is not None  # noqa: S101 - `solid` gave it memory
+        return x.buf.view(x.shape, steps, x.offset)
+
     def to_numpy(self, x: CubeTensor) -> np.ndarray[Any, Any]:
         """Return the elements; waits for the device and raises what went wrong on it."""
         if self.log is not None:

@@ -55,7 +55,11 @@ class _Interpreted(Program):
 def _argument(arg: Any, kind: Any) -> Any:
     if isinstance(arg, DeviceArray):
         end = arg.offset + arg.length * arg.dtype.itemsize
-        return arg.storage.handle[arg.offset : end].view(host_dtype(arg.dtype))
+        flat = arg.storage.handle[arg.offset : end].view(host_dtype(arg.dtype))
+        if arg.dense:
+            return flat.reshape(arg.shape)
+        steps = tuple(s * arg.dtype.itemsize for s in arg.strides)
+        return np.lib.stride_tricks.as_strided(flat, arg.shape, steps)
     if kind is d.bfloat16:  # the interpreter holds it as its bits
         return np.array(arg, host_dtype(kind)).view(np.uint16)
     return arg

@@ -24,7 +24,7 @@ from burn_cube.frontend.values import (
     pair,
     plain,
 )
-from burn_cube.types import Type, Vector
+from burn_cube.types import Type, Vector, width_of
 from burn_std.dtypes import FLOATS, INTS, PLAIN, DType, float32, uint32
 
 
@@ -286,10 +286,17 @@ def vector(*lanes: Any) -> Val:
 
 
 def splat(value: Any, width: int) -> Val:
-    """Return a vector with one value in all lanes."""
+    """Return a vector with one value in all lanes; of width 1, as of loads, it is the value."""
     builder = builder_of("splat")
     value = value if isinstance(value, Val) else cast(value, default_dtype(value, builder))
-    return Val(builder.splat(value.op, width))
+    if width_of(value.type) > 1:
+        raise builder.error("splat", "takes one value", value.type.short, types=True)
+    if width == 1:
+        return value
+    try:
+        return Val(builder.splat(value.op, width))
+    except ValueError as error:
+        raise builder.error("splat", str(error)) from None
 
 
 def local(value: Any) -> Slot:

@@ -8,7 +8,7 @@ from typing import Any
 from burn_backend import Backend, Fragments, Memo, check_scalar, infer_key, specs_of
 from burn_fusion.recorder import CAP, SOFT, Recorder
 from burn_fusion.segment import Poison, Rebinding, Segment, Value
-from burn_ir import CATALOG, Entry, Spec
+from burn_ir import CATALOG, Entry, Program, Runtime, Spec
 from burn_std import PLAIN, DType
 
 _CUT_BEFORE = ("contract", "opaque", "effect")
@@ -117,6 +117,20 @@ class FusionBackend(Backend):
         """Return counts: plans made, flushes, operations waiting in this thread."""
         r = self.recorder
         return {"plans": r.plans_made, "flushes": r.flushes, "waiting": len(r.tls.h.seg.vals)}
+
+    def recorded(self) -> tuple[Program, Runtime]:
+        """Return what waits in this thread as a program, which travels, and its run-time values.
+
+        Example:
+            >>> x = burn.ones(2, device=burn.device("fusion-flex"))
+            >>> x.device.flush()
+            >>> y = x + x
+            >>> program, _ = x.device.resource.backend.recorded()
+            >>> [op.name for op in program.ops]
+            ['add']
+        """
+        segment = self.recorder.tls.h.seg
+        return Program.from_segment([v.op for v in segment.vals], segment.ext, segment.rt)
 
     # ---- fragments ----------------------------------------------------------------------------
 

@@ -86,9 +86,14 @@ def rule(name: str, saves: str = "", *, wide: bool = False) -> Callable[[F], F]:
             several steps: half precision would round after each of them, while the contract rounds
             once. Every gradient comes back in its input's dtype, whatever the rule made.
 
+    A package adds the rule of its own operation at any time before the operation's first call on a
+    device with autodiff.
+
     Raises:
+        GraphError: no such operation is registered.
         AutodiffError: the entry has a rule already, or the parameters do not fit `saves`.
     """
+    _ = CATALOG[name]
     parts = [part.partition(":") for part in saves.split()]
     names = tuple(p[0] for p in parts)
     readers = tuple(tuple(p[2].split(",")) if p[2] else () for p in parts)
