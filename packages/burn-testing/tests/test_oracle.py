@@ -21,7 +21,7 @@ def test_every_operation_without_decomposition_has_a_reference() -> None:
     missing = [
         e.name for e in CATALOG
         if e.decompose is None and e.expr is None and e.name not in ORACLES
-        and e.name not in covered_elsewhere
+        and e.name not in covered_elsewhere and "::" not in e.name
     ]  # fmt: skip
     assert missing == []
 

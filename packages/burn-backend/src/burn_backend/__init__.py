@@ -1,4 +1,8 @@
-"""The contract between the framework and its backends and decorators."""
+"""The contract between the framework and its backends and decorators.
+
+Dtypes and the errors that kernels raise are handed on from burn-std, so that a backend of a third
+party names one package.
+"""
 
 from burn_backend.backend import (
     API_VERSION as API_VERSION,
@@ -21,4 +25,10 @@ from burn_backend.tensor import (
     TENSOR_CLASS as TENSOR_CLASS,
     TensorBase as TensorBase,
     register_tensor_class as register_tensor_class,
+)
+from burn_std import (
+    PLAIN as PLAIN,
+    ArgumentError as ArgumentError,
+    DType as DType,
+    IndexRangeError as IndexRangeError,
 )

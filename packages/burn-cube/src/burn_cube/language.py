@@ -292,7 +292,7 @@ def splat(value: Any, width: int) -> Val:
     if width_of(value.type) > 1:
         raise builder.error("splat", "takes one value", value.type.short, types=True)
     if width == 1:
-        return value
+        return Val(value.op)
     try:
         return Val(builder.splat(value.op, width))
     except ValueError as error:
