@@ -73,3 +73,21 @@ def test_an_index_outside_is_raised_at_the_next_sync(cube: CubeBackend) -> None:
     with pytest.raises(IndexRangeError, match="index 7 for size 3"):
         cube.sync()
     cube.sync()  # once
+
+
+def test_several_reads_are_started_before_one_is_waited_for(cube: CubeBackend) -> None:
+    x = cube.from_numpy(np.arange(6, dtype=np.float32).reshape(2, 3), True)
+    turned = cube.execute(CATALOG["permute"], [x], ((1, 0),))
+    two, none = cube.scalar(2, d.int64), cube.from_numpy(np.zeros((0, 3), np.int32), True)
+    arrays = cube.read_async([x, turned, two, none])()
+    assert [a.tolist() for a in arrays] == [[[0, 1, 2], [3, 4, 5]], [[0, 3], [1, 4], [2, 5]], 2, []]
+    assert [a.shape for a in arrays] == [(2, 3), (3, 2), (), (0, 3)]
+    assert not any(a.flags.writeable for a in arrays)
+
+
+def test_a_fault_is_raised_where_reads_are_waited_for(cube: CubeBackend) -> None:
+    x = cube.from_numpy(np.arange(3, dtype=np.float32), True)
+    bad = cube.from_numpy(np.array([0, 7]), True)
+    wait = cube.read_async([cube.execute(CATALOG["gather"], [x, bad], (0,))])
+    with pytest.raises(IndexRangeError, match="index 7 for size 3"):
+        wait()

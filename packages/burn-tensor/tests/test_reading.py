@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 import pytest
 
 import burn_tensor as bt
-from burn_std import DTypeError
+from burn_std import DTypeError, ExecutionError
 
 
 def test_one_tensor_gives_an_array_and_several_a_tuple() -> None:
@@ -37,3 +38,35 @@ def test_it_can_be_awaited() -> None:
 def test_only_tensors(wrong: tuple[object, ...]) -> None:
     with pytest.raises(DTypeError, match="read_async: takes tensors"):
         bt.read_async(*wrong)  # type: ignore[arg-type]
+
+
+def test_one_device_is_asked_once_for_all() -> None:
+    x, y = bt.tensor([1.0]), bt.tensor([2])
+    backend = x.b.resource.backend
+    asked: list[int] = []
+
+    def read(payloads: Any) -> Any:
+        asked.append(len(payloads))
+        return lambda: [backend.to_numpy(p) for p in payloads]
+
+    backend.read_async = read
+    try:
+        assert [a.tolist() for a in bt.read_async(y, x, y).result()] == [[2], [1.0], [2]]
+    finally:
+        del backend.read_async
+    assert asked == [3]
+
+
+def test_what_goes_wrong_comes_with_the_future() -> None:
+    x = bt.tensor([1.0])
+
+    def fail(payloads: Any) -> Any:
+        raise ExecutionError("gather", "fails", got="this")
+
+    x.b.resource.backend.read_async = fail
+    try:
+        future = bt.read_async(x)
+    finally:
+        del x.b.resource.backend.read_async
+    with pytest.raises(ExecutionError, match="gather: fails"):
+        future.result()

@@ -125,6 +125,14 @@ class Backend:
         """Return a read-only numpy array of the payload, waiting for it if need be."""
         raise BackendContractError(self.name, "to_numpy is part of the contract")
 
+    def read_async(self, payloads: Sequence[Any]) -> Callable[[], list[Any]]:
+        """Start reading payloads and return the function that waits for their arrays.
+
+        A device that can copy behind the program's back starts all copies here, so that they are
+        waited for once; this one reads them when asked.
+        """
+        return lambda: [self.to_numpy(payload) for payload in payloads]
+
     def scalar(self, value: Any, dtype: DType) -> Any:
         """Return a rank-0 payload; integers wrap to the dtype."""
         raise BackendContractError(self.name, "scalar is part of the contract")

@@ -13,7 +13,6 @@ import numpy as np
 from burn_cube import Client, DeviceArray, Kernel
 from burn_cube.spi import Program, profiles
 from burn_cube_backend.code import UNITS
-from burn_cube_backend.dtypes import host_dtype
 from burn_cube_backend.geometry import Ints, dense, is_dense, size_of
 from burn_cube_backend.payload import CubeTensor
 from burn_std import DType, IndexRangeError, dtypes as d
@@ -35,7 +34,7 @@ class Engine:
         client: the device of burn-cube.
         validate: indices outside their dim are noted and raised at the next sync.
         providers: libraries of the device by what they compute, found at first use.
-        log: what a run of a plan is noted in while it is; `log_lock` is held then.
+        log_lock: held while a run of a plan is noted.
         replayed: plans that keep memory for their next run.
     """
 
@@ -43,7 +42,6 @@ class Engine:
         self.client = client
         self.validate = os.environ.get("BURN_CUBE_VALIDATE", "1") != "0"
         self.providers: dict[str, Any] = {}
-        self.log: LaunchLog | None = None
         self.log_lock = threading.Lock()
         self.replayed: WeakSet[Any] = WeakSet()
         self._layouts: dict[Any, int] = {}
@@ -54,6 +52,12 @@ class Engine:
         self._record: DeviceArray | None = None
         self._watching = False
 
+    @property
+    def log(self) -> LaunchLog | None:
+        """What a run of a plan is noted in while it is."""
+        log: Any = self.client.log
+        return log  # type: ignore[no-any-return]
+
     # --- memory ----------------------------------------------------------------------------
 
     def empty(self, shape: Ints, dtype: DType) -> CubeTensor:
@@ -62,10 +66,7 @@ class Engine:
 
     def flat(self, count: int, dtype: DType) -> DeviceArray:
         """Return memory for so many elements, at least one."""
-        made = self.client.empty(max(count, 1), dtype)
-        if self.log is not None and self.log.thread == threading.get_ident():
-            self.log.taken(made)
-        return made
+        return self.client.empty(max(count, 1), dtype)
 
     def memory(self, size: int) -> DeviceArray:
         """Return so many bytes."""
@@ -104,7 +105,7 @@ class Engine:
 
     def from_numpy(self, array: np.ndarray[Any, Any], dtype: DType) -> CubeTensor:
         """Return a tensor with the elements of an array."""
-        if self.log is not None:
+        if self.log is not None and self.log.thread == threading.get_ident():
             self.log.broken = "data of the host are sent"
         made = self.empty(array.shape, dtype)
         if array.size and made.buf is not None:
@@ -154,15 +155,13 @@ class Engine:
         assert x.buf is not None  # noqa: S101 - `solid` gave it memory
         return x.buf.view(x.shape, steps, x.offset)
 
+    def reading(self, x: CubeTensor) -> Any:
+        """Start reading the elements; `result()` of what is returned waits for the array."""
+        return self.client.read_async([self.array(x)])[0]
+
     def to_numpy(self, x: CubeTensor) -> np.ndarray[Any, Any]:
         """Return the elements; waits for the device and raises what went wrong on it."""
-        if self.log is not None:
-            self.log.broken = "data are read on the host"
-        x = self.row_major(x)
-        if 0 in x.shape or x.buf is None:
-            self.check()
-            return np.empty(x.shape, host_dtype(x.dtype))
-        out: np.ndarray[Any, Any] = self.client.to_numpy(x.buf.view(x.shape, None, x.offset))
+        out: np.ndarray[Any, Any] = self.reading(x).result()
         self.check()
         return out
 
@@ -190,10 +189,12 @@ class Engine:
 
     def start(self, program: Any, cubes: tuple[int, int, int], args: Sequence[Any]) -> None:
         """Launch a compiled kernel, whose arguments this package has made to fit."""
-        if self.log is not None and self.log.thread == threading.get_ident():
-            self.log.launch(program, cubes, args)
+        client = self.client
+        log = client.log
+        if log is not None and log.thread == threading.get_ident():
+            log.launch(program, cubes, args)
         elif profiles():
-            self.client.run(program, cubes, args)
+            client.run(program, cubes, args)
         else:
             program.launch(cubes, args)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib.util import find_spec
 from typing import Any
 
@@ -55,8 +55,24 @@ class CubeBackend(Backend):
             out = np.array(payload.value, host_dtype(payload.dtype))
         else:
             out = self.engine.to_numpy(payload)
-        out.flags.writeable = False
-        return out
+        return read_only(out)
+
+    def read_async(self, payloads: Sequence[Any]) -> Callable[[], list[Any]]:
+        """Start copies to the host behind what is queued; they are waited for together."""
+        ahead = [
+            self.engine.reading(p) if p.__class__ is CubeTensor and p.value is None else None
+            for p in payloads
+        ]
+
+        def wait() -> list[Any]:
+            found = [
+                self.to_numpy(p) if r is None else read_only(r.result())
+                for p, r in zip(payloads, ahead, strict=True)
+            ]
+            self.engine.check()
+            return found
+
+        return wait
 
     def scalar(self, value: Any, dtype: DType) -> CubeTensor:
         """Return a rank-0 payload that has no memory yet."""
@@ -83,6 +99,12 @@ class CubeBackend(Backend):
         if hasattr(self.engine.client.runtime, "sequence"):
             return Replayed(self.engine, run, scalars)
         return run
+
+
+def read_only(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Return the array, which nobody writes any more."""
+    array.flags.writeable = False
+    return array
 
 
 class InterpretedPlugin:

@@ -287,11 +287,12 @@ class Replayed:
                 values = list(marked[slot])
                 values[k] = late(values[k], (slot, k))
                 marked[slot] = tuple(values)
-            log = engine.log = LaunchLog(inputs)
+            log = LaunchLog(inputs)
+            engine.client.log = log
             try:
                 outs = self.function(inputs, marked)
             finally:
-                engine.log = None
+                engine.client.log = None
         except NeedsValue as asked:
             self._late.discard(asked.place)
             self._asked.add(asked.place)

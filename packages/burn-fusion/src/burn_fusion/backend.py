@@ -46,6 +46,10 @@ class FusionBackend(Backend):
         """Return a value's array, running its segment if need be."""
         return self.inner.to_numpy(self.recorder.buffer(payload))
 
+    def read_async(self, payloads: Sequence[Value]) -> Callable[[], list[Any]]:
+        """Run the segments of values and start reading their arrays."""
+        return self.inner.read_async([self.recorder.buffer(v) for v in payloads])
+
     def scalar(self, value: Any, dtype: DType) -> Value:
         """Record a rank-0 `full`: the value is run-time, so it never rebuilds a plan."""
         tls = self.recorder.tls

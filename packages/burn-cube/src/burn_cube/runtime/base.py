@@ -145,6 +145,24 @@ class Graph(Protocol):
         """Run all launches in order; returns at once."""
 
 
+class Log(Protocol):
+    """Whoever writes down what a client does, to do it again.
+
+    Attributes:
+        thread: the thread that it listens to.
+        broken: why what was done cannot be done again, None while it can.
+    """
+
+    thread: int
+    broken: str | None
+
+    def taken(self, array: Any) -> None:
+        """Note memory that was taken."""
+
+    def launch(self, program: Program, cubes: Grid, args: Sequence[Any]) -> None:
+        """Make a launch and note it."""
+
+
 class Plugin(Protocol):
     """What an entry point of `burn.cube_runtimes` names.
 

@@ -13,7 +13,7 @@ from burn_cube.errors import LaunchError
 from burn_cube.ir import Kernel, walk
 from burn_cube.parameters import flat
 from burn_cube.runtime.arguments import acceptor
-from burn_cube.runtime.base import API_VERSION, Event, Program, Properties, Runtime
+from burn_cube.runtime.base import API_VERSION, Event, Log, Program, Properties, Runtime
 from burn_cube.runtime.pool import MemoryReport, Pool, Storage
 from burn_cube.runtime.profiling import profiles
 from burn_cube.types import Memory, scalar_of
@@ -138,11 +138,13 @@ class Client:
     Attributes:
         runtime: what drives it.
         pool: its memory.
+        log: what is done is written down there, None where nobody asked for it.
     """
 
     def __init__(self, runtime: Runtime) -> None:
         self.runtime = runtime
         self.pool = Pool(runtime)
+        self.log: Log | None = None
         self._programs: dict[Kernel, Program] = {}
         self._acceptors: dict[Program, Any] = {}
         self._lock = threading.Lock()
@@ -166,11 +168,19 @@ class Client:
         """Return an array whose contents are not defined; reports name its label."""
         extents = (shape,) if isinstance(shape, int) else tuple(shape)
         size = math.prod(extents) * dtype.itemsize
-        return DeviceArray(self, self.pool.alloc(size, label), extents, dtype)
+        made = DeviceArray(self, self.pool.alloc(size, label), extents, dtype)
+        if self.log is not None and self.log.thread == threading.get_ident():
+            self.log.taken(made)
+        return made
+
+    def _unrepeatable(self, what: str) -> None:
+        if self.log is not None and self.log.thread == threading.get_ident():
+            self.log.broken = what
 
     def from_numpy(self, array: Any) -> DeviceArray:
         """Return a copy of a numpy array on the device."""
         dtype = parse_dtype(array.dtype.name)
+        self._unrepeatable("data of the host are sent")
         made = self.empty(array.shape, dtype)
         if array.size:
             data = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
@@ -179,6 +189,7 @@ class Client:
 
     def zeros(self, shape: int | Sequence[int], dtype: DType) -> DeviceArray:
         """Return an array of zeros."""
+        self._unrepeatable("data of the host are sent")
         made = self.empty(shape, dtype)
         size = math.prod(made.shape) * dtype.itemsize
         if size:
@@ -187,14 +198,17 @@ class Client:
 
     def to_numpy(self, array: DeviceArray) -> Any:
         """Return a copy on the host; bfloat16 comes as ml_dtypes has it, or as uint16 bits."""
+        self._unrepeatable("data are read on the host")
         return Reading(array).result()
 
     def read_async(self, arrays: Sequence[DeviceArray]) -> list[Reading]:
         """Start reading arrays back, all behind what was launched; `result()` waits for one."""
+        self._unrepeatable("data are read on the host")
         return [Reading(array) for array in arrays]
 
     def copy(self, target: DeviceArray, source: DeviceArray) -> None:
         """Copy one contiguous array over another of the same dtype and size."""
+        self._unrepeatable("memory is copied")
         if target.length != source.length or target.dtype is not source.dtype:
             raise LaunchError(
                 "copy", "both arrays have one dtype and one size", got=f"{source!r} to {target!r}"
@@ -272,7 +286,9 @@ class Client:
                 rule = "the number of cubes is not negative"
                 raise LaunchError(program.kernel.name, rule, got=cubes)
             return
-        if profiles():
+        if self.log is not None and self.log.thread == threading.get_ident():
+            self.log.launch(program, cubes, args)
+        elif profiles():
             self._measured(program, cubes, args)
         else:
             program.launch(cubes, args)

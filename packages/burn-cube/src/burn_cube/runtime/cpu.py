@@ -23,9 +23,10 @@ import numpy as np
 from burn_cube.errors import KernelFaultError
 from burn_cube.ir import Kernel, Op, walk
 from burn_cube.operations import MATH
+from burn_cube.runtime.arguments import describe
 from burn_cube.runtime.base import API_VERSION, Program, Properties, Runtime
 from burn_cube.runtime.cache import digest_of, emitter_version, kernel_cache
-from burn_cube.runtime.faults import fault_of
+from burn_cube.runtime.faults import recorded_fault
 from burn_cube.runtime.native_calls import TEXT as CALLS, NativeCall, NativeCalls, runner
 from burn_cube.runtime.words import Packer
 from burn_cube.types import Memory
@@ -120,7 +121,7 @@ class CpuProgram(Program):
         total = x * y * z
         runtime.call(self.address, place, total, self.grain(total))
         if runtime.fault[0]:
-            runtime.note_fault(self.kernel)
+            runtime.note_fault(self.kernel, describe(self.kernel, args))
         if self._prints:
             runtime.flush()
 
@@ -138,7 +139,8 @@ class CpuProgram(Program):
         """Return a launch for a list of them."""
         words = self._packer.pack(cubes, args, self.runtime.fault_address)
         total = math.prod(cubes)
-        return NativeCall(self.address, words, total, self.grain(total), self.kernel)
+        about = describe(self.kernel, args)
+        return NativeCall(self.address, words, total, self.grain(total), self.kernel, about)
 
     @property
     def prints(self) -> bool:
@@ -290,12 +292,12 @@ class CpuRuntime(Runtime):
         """Return this moment."""
         return HostEvent()
 
-    def note_fault(self, kernel: Kernel) -> None:
-        """Keep what a kernel did wrong for the next `sync`."""
-        code, index, length = self.fault[0], self.fault[1], self.fault[2]
+    def note_fault(self, kernel: Kernel, words: str) -> None:
+        """Keep what a kernel did wrong, and with which arguments, for the next `sync`."""
+        code, index, length = self.fault[:3]
         self.fault[0] = 0
-        record = np.array([code, index, length], np.int64).view(np.int32)[[0, 2, 3, 4, 5]]
-        self._faulted.append(fault_of(kernel, record, planes=True, math=True))
+        made = recorded_fault(kernel, code, index, length, words, planes=True, math=True)
+        self._faulted.append(made)
 
     def sync(self) -> None:
         """Raise the first fault since the last `sync`."""

@@ -6,34 +6,47 @@ from typing import Any
 
 from burn_cube.emit.layout import fault_codes
 from burn_cube.errors import KernelFaultError
-from burn_cube.ir import Kernel
+from burn_cube.ir import Kernel, Op
 from burn_cube.lowering import lower
 
 
-def fault_of(kernel: Kernel, record: Any, **lowering: bool) -> KernelFaultError:
-    """Return the error that a fault record stands for.
+def fault_of(kernel: Kernel, site: Op, index: int, length: int, words: str) -> KernelFaultError:
+    """Return the error of one operation that broke a rule.
 
     Args:
-        kernel: the kernel that wrote it.
-        record: five int32: the code, then index and length with their low halves first.
-        lowering: how the kernel was lowered for the device; codes count its operations.
+        kernel: what ran.
+        site: the operation, an access to memory or an assertion.
+        index: the index that was used.
+        length: the elements there are.
+        words: the arguments of the launch, as `describe` gives them.
     """
-    code = int(record[0])
-    index = _wide(record[1], record[2])
-    length = _wide(record[3], record[4])
-    codes = fault_codes(lower(kernel, **lowering))
-    op = next((op for op, number in codes.items() if number == code), None)
-    name = f"kernel {kernel.name}"
-    if op is None:
-        return KernelFaultError(name, "a fault was recorded", got=f"code {code}")
-    if op.name == "assert":
-        return KernelFaultError(name, f"assert: {op.attrs['message']}", where=op.where)
-    memory = op.args[0].attrs.get("name", f"{op.args[0].type.space} memory")
+    name, call = f"kernel {kernel.name}", f"{kernel.name}({words})"
+    if site.name == "assert":
+        rule = f"assert: {site.attrs['message']}"
+        return KernelFaultError(name, rule, got=f"false in {call}", where=site.where)
+    memory = site.args[0].attrs.get("name", f"{site.args[0].type.space} memory")
     return KernelFaultError(
-        name, f"{op.name}: the index is inside of {memory}, which has {length} elements",
-        got=index, remedy="Guard it: if i < len(x).", where=op.where,
+        name, f"{site.name}: the index is inside of {memory}, which has {length} elements",
+        got=f"{index} in {call}", remedy="Guard it: if i < len(x).", where=site.where,
     )  # fmt: skip
 
 
-def _wide(low: Any, high: Any) -> int:
-    return (int(low) & 0xFFFFFFFF) | int(high) << 32
+def recorded_fault(
+    kernel: Kernel, code: int, index: int, length: int, words: str, **lowering: bool
+) -> KernelFaultError:
+    """Return the error of a code that counts the operations of the lowered kernel.
+
+    Args:
+        kernel: what ran.
+        code: which of the operations that can fault.
+        index: the index that was used.
+        length: the elements there are.
+        words: the arguments of the launch.
+        lowering: how the kernel was lowered for the device.
+    """
+    codes = fault_codes(lower(kernel, **lowering))
+    site = next((op for op, number in codes.items() if number == code), None)
+    if site is None:
+        got: Any = f"code {code} in {kernel.name}({words})"
+        return KernelFaultError(f"kernel {kernel.name}", "a fault was recorded", got=got)
+    return fault_of(kernel, site, index, length, words)

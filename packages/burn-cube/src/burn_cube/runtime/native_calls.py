@@ -62,6 +62,7 @@ class NativeCall(NamedTuple):
         parts: how many parts there are.
         grain: parts that a thread takes at a time.
         kernel: what a fault is reported of, None for code that cannot fault.
+        about: its arguments in words, for that report.
         inner: further words, whose address is written into the word number `inner_at`.
     """
 
@@ -70,6 +71,7 @@ class NativeCall(NamedTuple):
     parts: int
     grain: int
     kernel: Any = None
+    about: str = ""
     inner: bytes = b""
     inner_at: int = -1
 
@@ -84,7 +86,7 @@ class NativeCalls:
 
     def __init__(self, runtime: CpuRuntime, calls: Sequence[NativeCall]) -> None:
         self._runtime = runtime
-        self._kernels = [call.kernel for call in calls]
+        self._calls = [(call.kernel, call.about) for call in calls]
         everything = b"".join(c.words + c.inner for c in calls)
         self.words = np.frombuffer(bytearray(everything), np.int64)
         self.inner_words: list[int] = []
@@ -104,13 +106,13 @@ class NativeCalls:
         )  # fmt: skip
 
     def __len__(self) -> int:
-        return len(self._kernels)
+        return len(self._calls)
 
     def run(self) -> None:
         """Make the launches; a fault ends them and is raised by the next `sync`."""
         reached = self._run(*self._arguments)
-        if reached < len(self._kernels):
-            self._runtime.note_fault(self._kernels[reached])
+        if reached < len(self._calls):
+            self._runtime.note_fault(*self._calls[reached])
 
 
 def number_word(dtype: DType) -> tuple[struct.Struct, Callable[[Any], Any]]:

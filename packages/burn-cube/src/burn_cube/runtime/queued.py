@@ -18,10 +18,11 @@ from typing import Any
 
 from burn_cube.emit.c_like import Source
 from burn_cube.errors import KernelFaultError
-from burn_cube.ir import Kernel, Op, walk
+from burn_cube.ir import Kernel, walk
 from burn_cube.runtime.arguments import describe, may_fault
 from burn_cube.runtime.base import Program, Properties, Runtime
 from burn_cube.runtime.cache import digest_of, emitter_version, kernel_cache
+from burn_cube.runtime.faults import fault_of
 from burn_std import DeviceError
 
 RECORD = 32
@@ -137,16 +138,3 @@ class QueuedRuntime(Runtime):
             raise KernelFaultError(self.name, "a kernel broke a rule", got=f"launch {number}")
         source, words = found
         raise fault_of(source.kernel, source.sites[site - 1], index, length, words)
-
-
-def fault_of(kernel: Kernel, site: Op, index: int, length: int, words: str) -> KernelFaultError:
-    """Return the error of one operation that broke a rule."""
-    name, call = f"kernel {kernel.name}", f"{kernel.name}({words})"
-    if site.name == "assert":
-        rule = f"assert: {site.attrs['message']}"
-        return KernelFaultError(name, rule, got=f"false in {call}", where=site.where)
-    memory = site.args[0].attrs.get("name", f"{site.args[0].type.space} memory")
-    return KernelFaultError(
-        name, f"{site.name}: the index is inside of {memory}, which has {length} elements",
-        got=f"{index} in {call}", remedy="Guard it: if i < len(x).", where=site.where,
-    )  # fmt: skip
