@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -45,12 +45,53 @@ class Case:
         return self.name
 
 
+class Collection:
+    """Cases that stand beside their kernels: `@case(...)` above `@cube`.
+
+    Attributes:
+        cases: in the order of the source.
+    """
+
+    def __init__(self) -> None:
+        self.cases: list[Case] = []
+
+    def case(
+        self,
+        args: Callable[[], list[Any]],
+        expect: Callable[..., dict[int, Array]] | None = None,
+        *,
+        cubes: Any = 1,
+        ulps: float = 0,
+        needs: tuple[str, ...] = (),
+        **options: Any,
+    ) -> Callable[[CubeFunction], CubeFunction]:
+        """Add a case of the function below, under its name; one unit per element by default."""
+
+        def add(kernel: CubeFunction) -> CubeFunction:
+            if "cube_dim" not in options:
+                options["cube_dim"] = max(1, len(args()[0]))
+            made = Case(kernel.__name__, kernel, cubes, args, expect, options, ulps, needs)
+            self.cases.append(made)
+            return kernel
+
+        return add
+
+
 def run_on(case: Case, client: Client) -> list[Any]:
     """Run a case on a device; return its arguments as they are afterwards."""
     args = case.args()
-    given = [client.from_numpy(a) if isinstance(a, np.ndarray) else a for a in args]
+    given = [_on(client, a) for a in args]
     case.kernel.launch(client, case.cubes, *given, **case.options)
     return [g.numpy() if isinstance(a, np.ndarray) else a for a, g in zip(args, given, strict=True)]
+
+
+def _on(client: Client, arg: Any) -> Any:
+    """Return an argument as a device takes it; the fields of a struct are arguments."""
+    if isinstance(arg, np.ndarray):
+        return client.from_numpy(arg)
+    if is_dataclass(arg) and not isinstance(arg, type):
+        return replace(arg, **{f.name: _on(client, getattr(arg, f.name)) for f in fields(arg)})
+    return arg
 
 
 def interpreted(case: Case) -> list[Any]:

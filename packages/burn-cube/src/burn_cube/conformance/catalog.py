@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from burn_cube.conformance.arithmetic import arithmetic_cases
 from burn_cube.conformance.case import Case
+from burn_cube.conformance.composed import COMPOSED
 from burn_cube.conformance.control import control_cases
+from burn_cube.conformance.cooperation import COOPERATION
+from burn_cube.conformance.edges import EDGES
+from burn_cube.conformance.programs import PROGRAMS
 from burn_cube.conformance.together import together_cases
 
 
@@ -15,4 +19,6 @@ def cases() -> list[Case]:
         >>> len(cases()) > 150
         True
     """
-    return [*control_cases(), *together_cases(), *arithmetic_cases()]
+    collections = (PROGRAMS, COMPOSED, COOPERATION, EDGES)
+    stood_beside = [case for collection in collections for case in collection.cases]
+    return [*control_cases(), *together_cases(), *stood_beside, *arithmetic_cases()]
