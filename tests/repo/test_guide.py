@@ -35,3 +35,15 @@ def test_every_package_has_a_page_that_says_what_it_needs(package: Package) -> N
         for name in names if group.startswith("burn.") else ():
             assert f"`{name}`" in page, group
     assert package.name in (ROOT / "docs/packages/index.md").read_text()
+
+
+def test_the_language_page_names_every_construct() -> None:
+    page = (ROOT / "docs/kernel-language.md").read_text()
+    names = [
+        line.partition(".")[2]
+        for line in (ROOT / "tests/repo/public_names.txt").read_text().splitlines()
+        if line.startswith("burn_cube.")
+    ]
+    # A position names its three parts at once; `Kernel` is what `ir` returns.
+    stems = {re.sub(r"_[XYZ]$", "", name) for name in names} - {"Kernel"}
+    assert not [name for name in sorted(stems) if not re.search(rf"\b{name}\b", page)]
