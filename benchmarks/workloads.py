@@ -20,6 +20,7 @@ import sys
 import time
 from collections.abc import Callable
 from importlib.util import find_spec
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -153,7 +154,7 @@ def elementwise(lib: Any, count: int) -> Call:
 def mlp(lib: Any, sizes: tuple[int, ...]) -> Any:
     """Return a network of linear layers and relus."""
     nn, parts = lib.nn, []
-    for a, b in zip(sizes[:-1], sizes[1:], strict=True):
+    for a, b in pairwise(sizes):
         parts += [nn.Linear(a, b, **lib.where), nn.ReLU()]
     return nn.Sequential(*parts[:-1])
 
@@ -268,9 +269,7 @@ def workloads(lib: Any) -> dict[str, Callable[[], Call]]:
         )
     out["cnn step 64"] = lambda: training(lib, cnn(lib), (images(64),), digits(64))
     out["gpt forward"] = lambda: inference(lib, gpt(lib), words(), places())
-    out["gpt step"] = lambda: training(
-        lib, gpt(lib), (words(), places()), put(labels(1024, 1000))
-    )
+    out["gpt step"] = lambda: training(lib, gpt(lib), (words(), places()), put(labels(1024, 1000)))
     out["lstm forward"] = lambda: inference(lib, lstm(lib), put(floats(32, 64, 128)))
     out["lstm step"] = lambda: training(lib, lstm(lib), (put(floats(32, 64, 128)),), digits(32))
     out["cnn inference 1"] = lambda: inference(lib, cnn(lib), images(1))
@@ -291,10 +290,7 @@ def jax_workloads() -> dict[str, Callable[[], Call]]:
 
     def mlp_step(n: int) -> Call:
         sizes = (784, 512, 512, 10)
-        layers = [
-            (jnp.asarray(floats(a, b) * 0.05), jnp.zeros(b))
-            for a, b in zip(sizes[:-1], sizes[1:], strict=True)
-        ]
+        layers = [(jnp.asarray(floats(a, b) * 0.05), jnp.zeros(b)) for a, b in pairwise(sizes)]
         x, y = jnp.asarray(floats(n, 784)), jnp.asarray(labels(n, 10))
 
         def loss(layers: Any) -> Any:

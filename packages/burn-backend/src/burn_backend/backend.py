@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
 from burn_backend.fragments import Again, Fragments, Memo, infer_key, payload_names
 from burn_backend.fusing import Fuser
 from burn_backend.kernel import Kernel
 from burn_ir import CATALOG, Entry, Spec
-from burn_std import BackendContractError, DType, DTypeError
+from burn_std import BackendContractError, CaptureError, DType, DTypeError
 
 API_VERSION = 1
 
@@ -160,6 +161,25 @@ class Backend:
 
     def rebinding(self, obj: Any, payload: Any) -> None:
         """Hear that a tensor object is about to get another payload (lazy backends note it)."""
+
+    def step_log(self) -> AbstractContextManager[Any]:
+        """Write down what this thread does inside, so that it can be done again.
+
+        Raises:
+            CaptureError: the backend computes at once and keeps no programs.
+        """
+        raise CaptureError(
+            "capture", "the device records nothing", got=self.name,
+            remedy=f"Put the model on burn.device('fusion-{self.name}').",
+        )  # fmt: skip
+
+    def settled(self, payload: Any) -> Any:
+        """Return what plans read in the place of a payload (lazy backends compute it)."""
+        return payload
+
+    def standing_for(self, buf: Any) -> Any:
+        """Return the payload that stands for what a plan made."""
+        return buf
 
     def owned(self, holder: Any) -> bool:
         """Return whether `holder.buf` is memory that only this holder can see."""

@@ -5,6 +5,7 @@ from burn_core.behaviour import (
     is_training,
     updates_statistics,
 )
+from burn_core.capture import Capture, capture
 from burn_core.config import Config
 from burn_core.constructor import ModuleConfig
 from burn_core.module import Module, source_of
@@ -32,6 +33,7 @@ from burn_core.tree import any_autodiff, items_of, walk
 
 __all__ = [
     "Buffer",
+    "Capture",
     "Config",
     "DTypePolicy",
     "LoadedKeys",
@@ -49,6 +51,7 @@ __all__ = [
     "any_autodiff",
     "apply_lora",
     "average_buffers",
+    "capture",
     "group_of",
     "id_text",
     "init",

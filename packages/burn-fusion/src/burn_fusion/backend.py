@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from burn_backend import Backend, Fragments, Memo, check_scalar, infer_key, specs_of
 from burn_fusion.recorder import CAP, SOFT, Recorder
 from burn_fusion.segment import Poison, Rebinding, Segment, Value
+from burn_fusion.step import StepLog
 from burn_ir import CATALOG, Entry, Program, Runtime, Spec
-from burn_std import PLAIN, DType
+from burn_std import PLAIN, CaptureError, DType
 
 _CUT_BEFORE = ("contract", "opaque", "effect")
 
@@ -44,6 +46,7 @@ class FusionBackend(Backend):
 
     def to_numpy(self, payload: Value) -> Any:
         """Return a value's array, running its segment if need be."""
+        self._not_in_a_step("read")
         return self.inner.to_numpy(self.recorder.buffer(payload))
 
     def read_async(self, payloads: Sequence[Value]) -> Callable[[], list[Any]]:
@@ -92,6 +95,7 @@ class FusionBackend(Backend):
 
     def execute(self, entry: Entry, inputs: Sequence[Any], attrs: Sequence[Any]) -> Any:
         """Run one operation at once on materialised values."""
+        self._not_in_a_step(entry.name)
         buffer = self.recorder.buffer
         payloads = [
             None
@@ -116,6 +120,35 @@ class FusionBackend(Backend):
             seg.rebinds.append(Rebinding(obj, seg))
         elif payload.buf.__class__ is Poison:
             raise payload.buf.error
+
+    # ---- captured steps -------------------------------------------------------------------------
+
+    @contextmanager
+    def step_log(self) -> Iterator[StepLog]:
+        """Write down the plans that this thread runs inside; nothing may be read meanwhile."""
+        self.recorder.flush_open()
+        log = self.recorder.tls.log = StepLog()
+        try:
+            yield log
+            self.recorder.flush_open()
+        finally:
+            self.recorder.tls.log = None
+
+    def settled(self, payload: Value) -> Any:
+        """Return what a value stands for, running its segment if need be."""
+        return self.recorder.buffer(payload)
+
+    def standing_for(self, buf: Any) -> Value:
+        """Return a value that stands for a payload of the inner backend."""
+        return self._value(buf)
+
+    def _not_in_a_step(self, op: str) -> None:
+        if self.recorder.tls.log is not None:
+            raise CaptureError(
+                op, "a captured step reads nothing on the host",
+                remedy="Return the tensor from the step and read it outside; sizes that depend on "
+                "data have a static form, as nonzero(size=, fill_value=).",
+            )  # fmt: skip
 
     def report(self) -> dict[str, int]:
         """Return counts: plans made, flushes, operations waiting in this thread."""

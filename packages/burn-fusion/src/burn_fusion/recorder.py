@@ -29,6 +29,7 @@ from burn_fusion.segment import (
     axis_classes,
     live_slots,
 )
+from burn_fusion.step import PlanRun
 from burn_ir import CATALOG
 from burn_std import BurnError, DeviceLostError, ExecutionError
 
@@ -209,6 +210,9 @@ class Recorder:
                 seg.outcome = (plan.live, plan.run(payloads, seg.rt))
             else:
                 seg.outcome = (plan.live, runner.run(plan.run, payloads, seg.rt))
+            log = self.tls.log
+            if log is not None:
+                log.runs.append(PlanRun(self.inner, plan, seg.vals, ext, seg.rt))
         except Exception as cause:  # noqa: BLE001 - becomes the error of the values
             vals = seg.vals[: seg.count]
             bufs, seg.error = recover(self.inner, plan, vals, ext, seg.rt, cause)

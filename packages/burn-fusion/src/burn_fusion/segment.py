@@ -143,10 +143,11 @@ class Holder:
 
 
 class Local(threading.local):
-    """The holder of the current thread, for one resource."""
+    """The holder of the current thread, for one resource, and the log of a step it captures."""
 
     def __init__(self, register: Callable[[Holder], None]) -> None:
         self.h = Holder()
+        self.log: Any = None
         register(self.h)
 
 

@@ -383,6 +383,20 @@ class Optimizer:
         commit = map(_set_payload, rebound, payloads), map(dict.update, states, repeat(fresh))
         deque(chain(*commit), 0)
 
+    # ---- captured steps -------------------------------------------------------------------------
+
+    def step_tensors(self) -> list[Tensor]:
+        """Return the tensors that a step reads and rebinds, each once, in a fixed order."""
+        states = [s for owner in self._every() for s in owner._state.values()]
+        return list({id(t): t for state in states for t in state.values()}.values())
+
+    def step_rates(self) -> list[float]:
+        """Return the learning rates that a step takes when none is given."""
+        return [owner.lr for owner in self._every()]
+
+    def _every(self) -> list[Optimizer]:
+        return [self, *(g.optimizer for g in self.groups if g.optimizer is not self)]
+
     # ---- state --------------------------------------------------------------------------------
 
     def state_dict(self, model: Module) -> dict[str, Tensor]:

@@ -31,6 +31,7 @@ from burn_std.errors import (
     BackendLoadError as BackendLoadError,
     BroadcastWarning as BroadcastWarning,
     BurnError as BurnError,
+    CaptureError as CaptureError,
     ConfigError as ConfigError,
     DeviceError as DeviceError,
     DeviceLostError as DeviceLostError,

@@ -109,6 +109,10 @@ class AutodiffError(BurnError, RuntimeError):
     """No gradient can be had: untracked, freed, or not closed under differentiation."""
 
 
+class CaptureError(BurnError, RuntimeError):
+    """A step cannot be captured, or is not the one that was."""
+
+
 class ConfigError(BurnError, ValueError):
     """A configuration has unknown, missing or unserialisable fields."""
 

@@ -12,7 +12,7 @@ it is first named.
 from typing import TYPE_CHECKING
 
 import burn_tensor
-from burn_core import Config, Module, Parameter, is_training
+from burn_core import Config, Module, Parameter, capture, is_training
 from burn_dispatch import (
     Device,
     DeviceConfig,
@@ -32,6 +32,7 @@ from burn_std import (
     BackendLoadError,
     BroadcastWarning,
     BurnError,
+    CaptureError,
     ConfigError,
     DeviceError,
     DeviceLostError,
@@ -122,6 +123,7 @@ __all__ = [
     "BackendLoadError",
     "BroadcastWarning",
     "BurnError",
+    "CaptureError",
     "Config",
     "ConfigError",
     "DType",
@@ -145,6 +147,7 @@ __all__ = [
     "autocast",
     "bfloat16",
     "bool_",
+    "capture",
     "dataset",
     "device",
     "device_report",

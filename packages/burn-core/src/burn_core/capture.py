@@ -1,0 +1,472 @@
+"""`burn.capture`: a whole step, replayed without running its Python again.
+
+The first two calls of a step run as usual; two more are written down while they run; from then on
+the plans of the step run one after the other on the inputs, parameters and states of the moment.
+Two records, since what differs between them is what a replay has to bring up to date.
+"""
+
+from __future__ import annotations
+
+import functools
+import gc
+from collections.abc import Callable, Iterator, Sequence
+from sys import getrefcount
+from typing import Any, NamedTuple
+
+from burn_core.module import Module
+from burn_core.parameter import Parameter
+from burn_std import ArgumentError, CaptureError
+from burn_tensor import Tensor
+
+# Calls that run as usual, so that plans and states exist; records that may fail to agree.
+WARM, RECORDS = 2, 6
+# Shapes of the arguments whose steps are kept.
+INSTANCES = 16
+
+# Where an input of a plan comes from: `argument`, `state`, `constant` and a number, or `made` and
+# the run and position that made it.
+Source = tuple[Any, ...]
+
+
+def capture(fn: Callable[..., Any], *, state: Any = ()) -> Capture:
+    """Return a function that replays `fn` as one step.
+
+    Every call is one step, with the same results as a call of `fn`: the first ones run as usual,
+    later ones are replayed. Tensors that come as arguments may change from call to call; another
+    shape is another step, with its own first calls. What `fn` rebinds must be in `state`. Results
+    come detached.
+
+    Args:
+        fn: the step. It may read nothing on the host, keep no tensor and print nothing that
+            matters: its Python runs in the first calls only.
+        state: modules, optimizers, schedules, tensors, or lists and dicts of them, that the step
+            reads and changes. A schedule goes on in a replay as it did in the step.
+
+    Raises:
+        CaptureError: the device records nothing; later, when the step is called: it reads a value,
+            a value escapes from it, or a number or tensor in it changes from call to call.
+
+    Example:
+        >>> device = burn.device("fusion-flex").autodiff()
+        >>> model = burn.nn.Linear(2, 1, device=device)
+        >>> optimizer = burn.optim.SGD(lr=0.1)
+        >>> def train(x, y):
+        ...     loss = (model(x) - y).square().mean()
+        ...     optimizer.step(model, loss.backward())
+        ...     return loss
+        >>> step = burn.capture(train, state=(model, optimizer))
+        >>> x, y = burn.ones(8, 2, device=device), burn.zeros(8, 1, device=device)
+        >>> losses = [step(x, y).item() for _ in range(20)]
+        >>> losses[-1] < 0.01 * losses[0] and step.replays == 16
+        True
+    """
+    return Capture(fn, state)
+
+
+class Capture:
+    """A captured step; see `burn.capture`.
+
+    Attributes:
+        replays: how many calls were replays.
+    """
+
+    def __init__(self, fn: Callable[..., Any], state: Any) -> None:
+        self._fn = fn
+        self._state = list(_flat(state))
+        for part in self._state:
+            if not _is_state(part):
+                raise ArgumentError(
+                    "capture", "state holds modules, optimizers, schedules and tensors",
+                    got=type(part).__name__,
+                )  # fmt: skip
+        self._instances: dict[Any, _Instance] = {}
+        self.replays = 0
+        functools.update_wrapper(self, fn, updated=())
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Run one step."""
+        given = [*_flat((args, kwargs))]
+        tensors = [x for x in given if isinstance(x, Tensor)]
+        shapes = [
+            (x.shape, x.dtype, id(x.b)) if isinstance(x, Tensor) else (x.__class__, repr(x))
+            for x in given
+        ]
+        key = (_form((args, kwargs)), tuple(shapes))
+        instance = self._instances.get(key)
+        if instance is None:
+            if len(self._instances) >= INSTANCES:
+                del self._instances[next(iter(self._instances))]
+            instance = self._instances[key] = _Instance(self._fn, self._state)
+        out, replayed = instance.step(args, kwargs, tensors)
+        self.replays += replayed
+        return out
+
+
+class _Record:
+    """One step as it ran."""
+
+    def __init__(self, log: Any, tensors: Sequence[Tensor], places: _Places, rates: list[float],
+                 counter: tuple[int, int]) -> None:  # fmt: skip
+        self.log = log
+        self.rates = rates
+        self.counter = counter
+        self.inputs = {id(t.v): ("argument", k) for k, t in enumerate(tensors)}
+        self.inputs |= {id(t.v): ("state", k) for k, t in enumerate(places.tensors())}
+        # Held, so that no other value can get one of these ids while they are looked up.
+        self.held = [t.v for t in (*tensors, *places.tensors())]
+        self.constants: dict[int, int] = {}
+        self.constant_values: list[Any] = []
+        self.out: Any = None
+        self.results: list[Source | None] = []
+        self.after: list[Source] = []
+        self.moves: list[int] = []
+        self.draws = 0
+
+    def source(self, value: Any, upto: int) -> Source:
+        """Return where a value came from, for the run number `upto` or what follows all."""
+        for e in range(upto - 1, -1, -1):
+            for k, made in enumerate(self.log.runs[e].outputs):
+                if made is value:
+                    return "made", e, k
+        found = self.inputs.get(id(value))
+        if found is not None:
+            return found
+        k = self.constants.setdefault(id(value), len(self.constants))
+        if k == len(self.constant_values):
+            self.constant_values.append(value)
+        return "constant", k
+
+    def sources(self) -> list[list[Source]]:
+        """Return where the inputs of every run came from."""
+        return [
+            [self.source(v, e) for v in run.inputs] for e, run in enumerate(self.log.runs)
+        ]  # fmt: skip
+
+
+class _Places:
+    """The tensors and rates of a state."""
+
+    def __init__(self, state: Sequence[Any]) -> None:
+        self.state = state
+        self._fixed = [
+            [*part.parameters(), *part.buffers()] if isinstance(part, Module) else [part]
+            for part in state
+            if isinstance(part, (Module, Tensor))
+        ]
+        self._moving = [part for part in state if hasattr(part, "step_tensors")]
+        self.schedules = [part for part in state if _is_schedule(part)]
+
+    def tensors(self) -> list[Tensor]:
+        """Return the tensors; the objects of an optimizer may change from step to step."""
+        found: list[Tensor] = [t for part in self._fixed for t in part]
+        for part in self._moving:
+            found += part.step_tensors()
+        return found
+
+    def rates(self) -> list[float]:
+        """Return the numbers that a step takes from the state."""
+        out = [float(s.lr) for s in self.schedules]
+        for part in self._moving:
+            out += part.step_rates()
+        return out
+
+
+class _Replay(NamedTuple):
+    """A step that is replayed.
+
+    Attributes:
+        runs: plans, where their inputs come from, and which of their numbers change.
+        results: where the leaves of what the step returns come from; `out` with its other leaves.
+        after: where the new values of the state come from.
+        constants: payloads.
+        rates: rates of the state that no number of the step follows.
+        moves: steps that each schedule makes.
+        draws: random numbers of the step are counted on by this.
+    """
+
+    runs: list[tuple[Any, list[Source], list[tuple[int, int, Source]]]]
+    out: Any
+    results: list[Source | None]
+    after: list[Source]
+    constants: list[Any]
+    rates: dict[int, float]
+    moves: list[int]
+    draws: int
+
+
+class _Instance:
+    """The step for arguments of one form."""
+
+    def __init__(self, fn: Callable[..., Any], state: Sequence[Any]) -> None:
+        self.fn = fn
+        self.state = state
+        self.calls = 0
+        self.records: list[_Record] = []
+        self.tries = 0
+        self.replay: _Replay | None = None
+        self.places: _Places | None = None
+        self.resource: Any = None
+
+    def step(self, args: Any, kwargs: Any, tensors: Sequence[Tensor]) -> tuple[Any, bool]:
+        """Run one step; return its result and whether it was a replay."""
+        self.calls += 1
+        if self.places is None:
+            self.places = _Places(self.state)
+            self.resource = _resource([*tensors, *self.places.tensors()])
+            with self.resource.backend.step_log():
+                pass  # says at the first call if the device cannot do it
+        if self.calls <= WARM:
+            out = _mapped(self.fn(*args, **kwargs), _detached)
+            self.resource.backend.flush()
+            self.places = _Places(self.state)
+            return out, False
+        replay = self.replay
+        if replay is not None:
+            rates = self.places.rates()
+            if all(rates[k] == v for k, v in replay.rates.items()):
+                return self._replayed(replay, tensors, rates), True
+            self.replay, self.records, self.tries = None, [], 0
+        return self._recorded(args, kwargs, tensors), False
+
+    # ---- writing down -------------------------------------------------------------------------
+
+    def _recorded(self, args: Any, kwargs: Any, tensors: Sequence[Tensor]) -> Any:
+        places, resource = self.places, self.resource
+        assert places is not None  # noqa: S101 - made by `step`
+        backend = resource.backend
+        for t in (*tensors, *places.tensors()):
+            backend.settled(t.v)
+        positions = [s.position for s in places.schedules]
+        before = resource.random_state()
+        with backend.step_log() as log:
+            record = _Record(log, tensors, places, places.rates(), before)
+            out = _mapped(self.fn(*args, **kwargs), _detached)
+        record.moves = [
+            s.position - p for s, p in zip(places.schedules, positions, strict=True)
+        ]  # fmt: skip
+        record.draws = resource.random_state()[1] - before[1]
+        last = len(log.runs)
+        for leaf in _flat(out):
+            is_tensor = isinstance(leaf, Tensor)
+            record.results.append(record.source(leaf.v, last) if is_tensor else None)
+        record.after = [record.source(t.v, last) for t in places.tensors()]
+        record.out = _mapped(out, lambda t: None)
+        self.records.append(record)
+        self.tries += 1
+        if len(self.records) == 2:
+            self._agreed(*self.records)
+        return out
+
+    def _agreed(self, old: _Record, new: _Record) -> None:
+        """Make the replay of two records, or wait for another one if they are of other plans."""
+        runs, others = old.log.runs, new.log.runs
+        same = len(runs) == len(others) and all(
+            a.same_program(b) for a, b in zip(runs, others, strict=True)
+        )
+        sources = new.sources()
+        if not same or old.sources() != sources or old.after != new.after:
+            if self.tries >= RECORDS:
+                raise CaptureError(
+                    "capture", "a step does the same operations at every call",
+                    got=f"{len(runs)} and {len(others)} plans, or other operations in them",
+                    remedy="Take branches that depend on Python values out of the step.",
+                )  # fmt: skip
+            self.records = [new]
+            return
+        _check_same(old, new)
+        places = self.places
+        assert places is not None  # noqa: S101 - made by `step`
+        followed: set[int] = set()
+        made = []
+        for a, b, froms in zip(runs, others, sources, strict=True):
+            changing = _changing(a, b, old, new)
+            followed.update(c[2][1] for c in changing if c[2][0] == "rate")
+            made.append((b, froms, changing))
+        constants = [self.resource.backend.settled(v) for v in new.constant_values]
+        fixed = {k: v for k, v in enumerate(new.rates) if k not in followed}
+        results, out = new.results, new.out
+        after, moves, draws = new.after, new.moves, new.draws
+        self.records = []
+        _check_escapes(new)
+        for run, _, _ in made:
+            run.inputs = run.outputs = ()
+        self.replay = _Replay(made, out, results, after, constants, fixed, moves, draws)
+
+    # ---- replaying ----------------------------------------------------------------------------
+
+    def _replayed(self, replay: _Replay, tensors: Sequence[Tensor], rates: list[float]) -> Any:
+        places, resource = self.places, self.resource
+        assert places is not None  # noqa: S101 - made by `step`
+        backend = resource.backend
+        settled = backend.settled
+        owners = places.tensors()
+        found: dict[str, list[Any]] = {
+            "argument": [settled(t.v) for t in tensors],
+            "state": [settled(t.v) for t in owners],
+            "constant": replay.constants,
+        }
+        made: list[Any] = []
+
+        def payload(source: Source) -> Any:
+            if source[0] == "made":
+                return made[source[1]][source[2]]
+            return found[source[0]][source[1]]
+
+        seed, counter = resource.random_state()
+        for run, sources, changing in replay.runs:
+            numbers = run.numbers
+            if changing:
+                numbers = dict(numbers)
+                for slot, k, (kind, by) in changing:
+                    values = list(numbers[slot])
+                    values[k] = rates[by] if kind == "rate" else (seed, counter + by)
+                    numbers[slot] = tuple(values)
+            made.append(run.run([payload(s) for s in sources], numbers))
+        # Nothing was changed until here, so a failed replay leaves the last good state.
+        value = backend.standing_for
+        for owner, source in zip(owners, replay.after, strict=True):
+            if source[0] == "made":
+                owner.v = value(payload(source))
+                if isinstance(owner, Parameter) and owner._twin is not None:
+                    owner._twin.v = owner.v
+        if replay.draws:
+            resource.set_random_state((seed, counter + replay.draws))
+        for schedule, moves in zip(places.schedules, replay.moves, strict=True):
+            for _ in range(moves):
+                schedule.step()
+        context = resource.plain_context()
+        leaves = iter(replay.results)
+
+        def leaf(other: Any) -> Any:
+            source = next(leaves)
+            return other if source is None else context.make(value(payload(source)))
+
+        return _filled(replay.out, leaf)
+
+
+def _changing(a: Any, b: Any, old: _Record, new: _Record) -> list[tuple[int, int, Source]]:
+    """Return which numbers of a run change from step to step, and what they follow."""
+    out: list[tuple[int, int, Source]] = []
+    if a.extents() != b.extents():
+        raise CaptureError(
+            "capture", "shapes inside a step stay the same", got="an extent that changes",
+            remedy="Keep to one shape, for example with a cache of fixed capacity.",
+        )  # fmt: skip
+    for slot, k, op, name in b.places():
+        one, two = a.numbers[slot][k], b.numbers[slot][k]
+        if name == "key":
+            offset = two[1] - new.counter[1]
+            if one[1] - old.counter[1] != offset or two[0] != new.counter[0]:
+                raise CaptureError(op, "random numbers of a step come from the device's stream")
+            out.append((slot, k, ("key", offset)))
+        elif repr(one) != repr(two):
+            pairs = enumerate(zip(old.rates, new.rates, strict=True))
+            by = next((j for j, (x, y) in pairs if (x, y) == (one, two)), None)
+            if by is None:
+                raise CaptureError(
+                    op, f"the number {name} changes from call to call", got=f"{one}, then {two}",
+                    remedy="Pass it as a tensor, or put the schedule it comes from into state=.",
+                )  # fmt: skip
+            out.append((slot, k, ("rate", by)))
+    return out
+
+
+def _check_same(old: _Record, new: _Record) -> None:
+    """Check that both records read the same outside tensors and gave the same kind of result."""
+    pairs = zip(old.constant_values, new.constant_values, strict=True)
+    for one, two in pairs:
+        if one is not two:
+            raise CaptureError(
+                "capture", "a step reads tensors that another call replaced or made anew",
+                got=f"{two.dtype.name}{list(two.shape)}",
+                remedy="Pass it as an argument, or put its owner into state=.",
+            )  # fmt: skip
+    same = [repr(x) for x in _flat(old.out)] == [repr(x) for x in _flat(new.out)]
+    if not same or old.results != new.results or old.moves != new.moves:
+        raise CaptureError(
+            "capture", "a step returns the same Python values at every call",
+            got=f"{old.out!r}, then {new.out!r}", remedy="Return tensors.",
+        )  # fmt: skip
+
+
+def _check_escapes(record: _Record) -> None:
+    """Check that nothing but results and state holds a value of the step."""
+    gc.collect()
+    kept = {s[1:] for s in [*record.results, *record.after] if s is not None and s[0] == "made"}
+    runs = record.log.runs
+    read = [v for run in runs for v in run.inputs]
+    for e, run in enumerate(runs):
+        for k in range(len(run.outputs)):
+            if (e, k) in kept:
+                continue
+            v = run.outputs[k]
+            # references: outputs of the run, this name, the argument of getrefcount, and readers
+            if getrefcount(v) > 3 + 2 * sum(r is v for r in read):
+                raise CaptureError(
+                    run.name_of(k), "a value of a captured step escapes from it",
+                    got=f"{v.dtype.name}{list(v.shape)}",
+                    remedy="Return it, or put what holds it into state=.",
+                )  # fmt: skip
+
+
+# ---- states, arguments and results -------------------------------------------------------------
+
+
+def _is_schedule(part: Any) -> bool:
+    return all(hasattr(part, name) for name in ("lr", "step", "position"))
+
+
+def _is_state(part: Any) -> bool:
+    return isinstance(part, (Module, Tensor)) or hasattr(part, "step_tensors") or _is_schedule(part)
+
+
+def _resource(tensors: Sequence[Tensor]) -> Any:
+    found = {id(t.b.resource): t.b.resource for t in tensors}
+    if len(found) != 1:
+        names = sorted(r.name for r in found.values())
+        raise CaptureError(
+            "capture", "a step runs on one device", got=", ".join(names) or "no tensor",
+            remedy="Give tensors as arguments, or modules in state=, of one device.",
+        )  # fmt: skip
+    return next(iter(found.values()))
+
+
+def _detached(x: Tensor) -> Any:
+    return x.b.resource.plain_context().make(x.v)
+
+
+def _flat(tree: Any) -> Iterator[Any]:
+    """Yield the leaves of lists, tuples and dicts."""
+    if isinstance(tree, dict):
+        for key in tree:
+            yield from _flat(tree[key])
+    elif isinstance(tree, (list, tuple)):
+        for part in tree:
+            yield from _flat(part)
+    else:
+        yield tree
+
+
+def _form(tree: Any) -> Any:
+    """Return lists, tuples and dicts without their leaves, as a key."""
+    if isinstance(tree, dict):
+        return "dict", tuple((key, _form(part)) for key, part in tree.items())
+    if isinstance(tree, (list, tuple)):
+        return tree.__class__, tuple(_form(part) for part in tree)
+    return None
+
+
+def _filled(tree: Any, leaf: Callable[[Any], Any]) -> Any:
+    """Return a tree with other leaves, taken in order."""
+    if isinstance(tree, dict):
+        return {key: _filled(part, leaf) for key, part in tree.items()}
+    if isinstance(tree, tuple) and hasattr(tree, "_fields"):
+        return type(tree)(*[_filled(part, leaf) for part in tree])
+    if isinstance(tree, (list, tuple)):
+        return type(tree)(_filled(part, leaf) for part in tree)
+    return leaf(tree)
+
+
+def _mapped(tree: Any, fn: Callable[[Tensor], Any]) -> Any:
+    """Return a tree with its tensors replaced."""
+    return _filled(tree, lambda x: fn(x) if isinstance(x, Tensor) else x)
