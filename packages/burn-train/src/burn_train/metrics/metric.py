@@ -104,14 +104,15 @@ class SumMetric(Metric):
         """
         for name, total in totals.items():
             have: Any = self._sums.get(name)
-            plain: Any = total.detach()
+            plain: Any = total if total.node is None else total.detach()
             if have is None:
                 # Made at once: the first batch records the same program as the others.
                 dtype = float64 if total.dtype.is_float else int64
                 have = total.b.resource.plain_context().at_once("full", dtype, total.shape, 0)
             elif have.b.resource is not total.b.resource:
                 have = to_device(have, total.device.without_autodiff())
-            self._sums[name] = have + plain
+            # Cast first: a sum of two dtypes takes the long way through promotion.
+            self._sums[name] = have + plain.b.cast(plain, have.dtype)
         self.count += count
 
     def result(self, sums: dict[str, Array], count: int) -> float:

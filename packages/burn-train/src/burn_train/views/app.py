@@ -22,7 +22,7 @@ from burn_train.views.board import PLOTS, Board
 from burn_train.views.drawing import bars, curves
 
 # Seconds between two looks at the board: each costs some milliseconds of the interpreter.
-_REFRESH = 0.5
+_REFRESH = 1.0
 _COLORS = {"train": "dark_orange", "valid": "dodger_blue1"}
 _OTHERS = ("green3", "medium_purple", "red3", "dark_cyan")
 
