@@ -28,7 +28,7 @@ import numpy as np
 
 Call = Callable[[], Any]
 DEVICE = "fusion-cube-cpu"
-SIDES = {"ours": "burn", "torch": "torch", "compile": "torch", "jax": "jax"}
+SIDES = {"ours": "burn", "captured": "burn", "torch": "torch", "compile": "torch", "jax": "jax"}
 # What a peer has to take at least, as a multiple of our time.
 MARKS = {
     "elementwise 16M": {"torch": 14, "jax": 3},
@@ -57,9 +57,9 @@ def labels(count: int, classes: int) -> np.ndarray[Any, Any]:
 
 
 class Ours:
-    """This framework, plain code on a device that fuses."""
+    """This framework, plain code on a device that fuses, or its steps captured."""
 
-    def __init__(self) -> None:
+    def __init__(self, captured: bool = False) -> None:
         import burn
         from burn import nn, optim
 
@@ -68,7 +68,7 @@ class Ours:
         self.plain = burn.device(DEVICE)
         self.device = self.plain.autodiff()
         self.where = {"device": self.device}
-        self.new_gelu = lambda: nn.GELU()
+        self.captured = captured
 
     def put(self, array: Any) -> Any:
         return self.lib.tensor(array, device=self.plain)
@@ -77,24 +77,31 @@ class Ours:
         self.plain.sync()
         return value
 
-    def adam(self, model: Any) -> Callable[[Any], None]:
+    def trained(self, model: Any, loss: Callable[..., Any], *inputs: Any) -> Call:
         optimizer = self.optim.Adam(lr=1e-3)
-        return lambda loss: self.done(optimizer.step(model, loss.backward()))
+
+        def step(*inputs: Any) -> None:
+            optimizer.step(model, loss(*inputs).backward())
+
+        fn = self.lib.capture(step, state=(model, optimizer)) if self.captured else step
+        return lambda: self.done(fn(*inputs))
 
     def infer(self, model: Any) -> Any:
-        return model.valid()
+        model = model.valid()
+        return self.lib.capture(model.__call__, state=model) if self.captured else model
 
     def leaf(self, array: Any) -> Any:
         return self.lib.tensor(array, device=self.device).require_grad()
 
-    def gradient(self, loss: Any, leaf: Any) -> Any:
-        return self.done(leaf.grad(loss.backward()))
-
-    def lstm(self, cell: Any, x: Any) -> Any:
-        return cell(x)[0]
+    def gradient(self, loss: Callable[[], Any], leaf: Any) -> Call:
+        fn = self.step(lambda: leaf.grad(loss().backward()))
+        return lambda: self.done(fn())
 
     def step(self, fn: Callable[[], Any]) -> Call:
-        return fn
+        if not self.captured:
+            return fn
+        anchor = self.lib.zeros(1, device=self.plain)  # says which device a step without tensors is
+        return self.lib.capture(fn, state=anchor)  # type: ignore[no-any-return]
 
 
 class Torch:
@@ -114,12 +121,13 @@ class Torch:
     def done(self, value: Any) -> Any:
         return value
 
-    def adam(self, model: Any) -> Callable[[Any], None]:
+    def trained(self, model: Any, loss: Callable[..., Any], *inputs: Any) -> Call:
         optimizer = self.lib.optim.Adam(model.parameters(), lr=1e-3)
+        fn = self.lib.compile(loss) if self.compiled else loss
 
-        def step(loss: Any) -> None:
+        def step() -> None:
             optimizer.zero_grad()
-            loss.backward()
+            fn(*inputs).backward()
             optimizer.step()
 
         return step
@@ -133,11 +141,9 @@ class Torch:
     def leaf(self, array: Any) -> Any:
         return self.lib.from_numpy(array).requires_grad_()
 
-    def gradient(self, loss: Any, leaf: Any) -> Any:
-        return self.lib.autograd.grad(loss, leaf)[0]
-
-    def lstm(self, cell: Any, x: Any) -> Any:
-        return cell(x)[0]
+    def gradient(self, loss: Callable[[], Any], leaf: Any) -> Call:
+        fn = self.step(loss)
+        return lambda: self.lib.autograd.grad(fn(), leaf)[0]
 
     def step(self, fn: Callable[[], Any]) -> Call:
         return self.lib.compile(fn) if self.compiled else fn  # type: ignore[no-any-return]
@@ -208,15 +214,13 @@ def gpt(lib: Any) -> Any:
 
 def training(lib: Any, model: Any, inputs: tuple[Any, ...], target: Any) -> Call:
     """Return a step of Adam on the cross-entropy."""
-    update, f = lib.adam(model), lib.f
-    if getattr(lib, "compiled", False):
-        model = lib.lib.compile(model)
 
-    def loss() -> Any:
+    def loss(*given: Any) -> Any:
+        *inputs, target = given
         out = model(*inputs)
-        return f.cross_entropy(out.reshape(-1, out.shape[-1]), target)
+        return lib.f.cross_entropy(out.reshape(-1, out.shape[-1]), target)
 
-    return lambda: update(loss())
+    return lib.trained(model, loss, *inputs, target)  # type: ignore[no-any-return]
 
 
 def inference(lib: Any, model: Any, *inputs: Any) -> Call:
@@ -245,13 +249,13 @@ def chain(lib: Any) -> Call:
     """Return ten times (mul, add) on 8 x 8, and the gradient."""
     x, y = lib.leaf(floats(8, 8)), lib.put(floats(8, 8) * 0.5)
 
-    def run() -> Any:
+    def total() -> Any:
         v = x
         for _ in range(10):
             v = v * y + y
-        return lib.gradient(v.sum(), x)
+        return v.sum()
 
-    return run
+    return lib.gradient(total, x)  # type: ignore[no-any-return]
 
 
 def workloads(lib: Any) -> dict[str, Callable[[], Call]]:
@@ -349,7 +353,8 @@ def serve(side: str) -> None:
     if side == "jax":
         known = jax_workloads()
     else:
-        known = workloads(Ours() if side == "ours" else Torch(side == "compile"))
+        ours = side in ("ours", "captured")
+        known = workloads(Ours(side == "captured") if ours else Torch(side == "compile"))
     ready: dict[str, Call] = {}
     print(json.dumps({"side": side, "known": list(known)}), flush=True)
     for line in sys.stdin:

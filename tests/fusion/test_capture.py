@@ -258,3 +258,14 @@ def test_memory_stays_flat(name: str) -> None:
     gc.collect()
     assert len(gc.get_objects()) <= before + 50
     assert step.replays == 504
+
+
+def test_a_model_that_moved_away(name: str) -> None:
+    device = burn.device(name)
+    model = nn.Linear(2, 1, device=device)
+    step = burn.capture(lambda x: model(x), state=model)
+    x = burn.ones(3, 2, device=device)
+    calls(step, x)
+    model.to_device(burn.device("flex"))
+    with pytest.raises(burn.CaptureError, match="stays on its device"):
+        step(x)

@@ -80,11 +80,27 @@ class Capture:
                     got=type(part).__name__,
                 )  # fmt: skip
         self._instances: dict[Any, _Instance] = {}
+        self._last: tuple[list[tuple[Any, Any, Any]], _Instance] | None = None
         self.replays = 0
         functools.update_wrapper(self, fn, updated=())
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run one step."""
+        last = self._last
+        if last is not None and not kwargs and len(args) == len(last[0]):
+            # Tensors like those of the last call: nothing has to be looked up.
+            for x, (shape, dtype, context) in zip(args, last[0], strict=True):
+                if x.__class__ is not Tensor or x.b is not context:
+                    break
+                if x.v.shape != shape or x.v.dtype is not dtype:
+                    break
+            else:
+                out, replayed = last[1].step(args, kwargs, args)
+                self.replays += replayed
+                return out
+        return self._slow(args, kwargs)
+
+    def _slow(self, args: Any, kwargs: Any) -> Any:
         given = [*_flat((args, kwargs))]
         tensors = [x for x in given if isinstance(x, Tensor)]
         shapes = [
@@ -99,6 +115,9 @@ class Capture:
             instance = self._instances[key] = _Instance(self._fn, self._state)
         out, replayed = instance.step(args, kwargs, tensors)
         self.replays += replayed
+        self._last = None
+        if replayed and not kwargs and all(x.__class__ is Tensor for x in args):
+            self._last = [(x.v.shape, x.v.dtype, x.b) for x in args], instance
         return out
 
 
@@ -300,6 +319,13 @@ class _Instance:
         backend = resource.backend
         settled = backend.settled
         owners = places.tensors()
+        for t in owners:
+            if t.b.resource is not resource:
+                raise CaptureError(
+                    "capture", "a captured step stays on its device",
+                    got=f"{t.b.resource.name}, not {resource.name}",
+                    remedy="Capture the step again after moving the model.",
+                )  # fmt: skip
         found: dict[str, list[Any]] = {
             "argument": [settled(t.v) for t in tensors],
             "state": [settled(t.v) for t in owners],

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from contextlib import nullcontext
 from sys import getrefcount
 from typing import Any
 
@@ -68,6 +68,9 @@ class Replay:
         self.checked = not lates
         runtime: Any = engine.client.runtime
         self.calls = runtime.sequence(log.calls)
+        # The BLAS library is the only native code that wants one.
+        (self._guard,) = log.guards or [nullcontext()]
+        self._bases: Sequence[int] = ()
         self._aliases = _aliases(inputs)
         self._outs = [self._described(x) for x in outs]
         own = sorted({o[1] for o in self._outs if o[0] == "block"})
@@ -109,7 +112,9 @@ class Replay:
     def write(self, bases: Sequence[int], run: Run) -> None:
         """Write addresses and numbers of a run into the words."""
         words = self.calls.words
-        words[self._words] = np.array(bases, np.int64)[self._rows] + self._deltas
+        if bases != self._bases:
+            words[self._words] = np.array(bases, np.int64)[self._rows] + self._deltas
+            self._bases = bases
         for at, word, converted, read in self._numbers:
             word.pack_into(words, at, converted(read(run)))
 
@@ -123,9 +128,7 @@ class Replay:
         self.write(bases, run)
         if log.watches:
             engine.record()
-        with ExitStack() as stack:
-            for guard in log.guards:
-                stack.enter_context(guard)
+        with self._guard:
             self.calls.run()
         return tuple([self._made(o, inputs, own, run) for o in self._outs])
 
