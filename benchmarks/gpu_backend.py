@@ -1,6 +1,6 @@
 """The cube backend on a GPU beside PyTorch, medians of one run.
 
-    python benchmarks/gpu_backend.py [--device cube-cuda] [--json FILE]
+    python benchmarks/gpu_backend.py [--device cuda] [--json FILE]
 
 Times are of one call in a queue of many, the device waited for at the end; the first calls compile
 and are left out.
@@ -77,7 +77,7 @@ def workloads(device: burn.Device) -> dict[str, tuple[Fn, Fn, int]]:
 def main() -> None:
     """Measure, print, write."""
     parser = argparse.ArgumentParser(description="The cube backend on a GPU beside PyTorch.")
-    parser.add_argument("--device", default="cube-cuda")
+    parser.add_argument("--device", default="cuda")
     parser.add_argument("--json", type=Path)
     args = parser.parse_args()
     device = burn.device(args.device)

@@ -1,7 +1,7 @@
 """Every operator case, forward and backward, on a device with hardware: cut into resumable parts.
 
-    python benchmarks/gpu_check.py --backend cube-cuda --part 1/4 [--out benchmarks/results]
-    python benchmarks/gpu_check.py --backend cube-cuda --summary
+    python benchmarks/gpu_check.py --backend cuda --part 1/4 [--out benchmarks/results]
+    python benchmarks/gpu_check.py --backend cuda --summary
 
 A part writes one JSON file, `gpu_check-<backend>-<i>of<n>.json`, and is left alone when it is
 there already; `--summary` adds up what was measured and says which parts are missing.
@@ -72,7 +72,7 @@ def summary(backend: str, out: Path) -> int:
 def main() -> int:
     """Run one part or sum up."""
     parser = argparse.ArgumentParser(description="Operator cases on a device, in parts.")
-    parser.add_argument("--backend", default="cube-cuda")
+    parser.add_argument("--backend", default="cuda")
     parser.add_argument("--part", default="1/1", help="i/n")
     parser.add_argument("--out", type=Path, default=ROOT / "benchmarks" / "results")
     parser.add_argument("--summary", action="store_true")

@@ -34,12 +34,12 @@ def floats(*shape: int) -> np.ndarray[Any, Any]:
 
 
 class Ours:
-    """The operations on `cube-cpu`."""
+    """The operations on `cpu`."""
 
     def __init__(self) -> None:
         from burn_dispatch import device
 
-        self.c: Any = device("cube-cpu").without_autodiff().context
+        self.c: Any = device("cpu").without_autodiff().context
         self.put = self.c.tensor_from_numpy
 
     def maps(self, op: str, x: Any) -> Call:

@@ -6,7 +6,7 @@ import pytest
 from burn_dispatch import device
 from burn_ir import CATALOG
 
-INTERP, FLEX = device("cube-interp").without_autodiff(), device("flex").without_autodiff()
+INTERP, FLEX = device("interp").without_autodiff(), device("flex").without_autodiff()
 
 
 def run(name, inputs, attrs, on):

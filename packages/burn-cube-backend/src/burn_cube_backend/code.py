@@ -218,11 +218,13 @@ class Code:
         return Buf(self, self.b.shared(dtype, size))
 
     @contextmanager
-    def loop(self, start: Any, stop: Val, step: Any = 1) -> Iterator[Val]:
-        """Add a loop over places or integers of the type of `stop`."""
+    def loop(
+        self, start: Any, stop: Val, step: Any = 1, independent: bool = False
+    ) -> Iterator[Val]:
+        """Add a loop over places or integers of the type of `stop`; see `Builder.for_`."""
         first = start if isinstance(start, Val) else self.const(start, stop.op.type)
         by = step if isinstance(step, Val) else self.const(step, stop.op.type)
-        with self.b.for_(first.op, stop.op, by.op) as index:
+        with self.b.for_(first.op, stop.op, by.op, independent) as index:
             yield Val(self, index)
 
     @contextmanager

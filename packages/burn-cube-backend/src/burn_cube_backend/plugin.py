@@ -108,9 +108,9 @@ def read_only(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 
 
 class InterpretedPlugin:
-    """Entry point `cube-interp`: kernels run by the interpreter, watched for races and bounds."""
+    """Entry point `interp`: kernels run by the interpreter, watched for races and bounds."""
 
-    name = "cube-interp"
+    name = "interp"
     api_version = API_VERSION
     about = "burn-cube kernels in the interpreter, every access watched"
 
@@ -203,7 +203,7 @@ class OpenClPlugin(RuntimePlugin):
 
 interp = InterpretedPlugin()
 cpu = RuntimePlugin(
-    "cube-cpu", "cpu", "llvmlite", "compiled kernels on the processor, by LLVM", shared=True
+    "cpu", "cpu", "llvmlite", "compiled kernels on the processor, by LLVM", shared=True
 )
-opencl = OpenClPlugin("cube-opencl", "opencl", "pyopencl", "compiled kernels on OpenCL devices")
-cuda = CudaPlugin("cube-cuda", "cuda", "cupy", "compiled kernels on NVIDIA GPUs")
+opencl = OpenClPlugin("opencl", "opencl", "pyopencl", "compiled kernels on OpenCL devices")
+cuda = CudaPlugin("cuda", "cuda", "cupy", "compiled kernels on NVIDIA GPUs")

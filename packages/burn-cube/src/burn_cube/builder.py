@@ -466,14 +466,25 @@ class Builder:
             yield
 
     @contextmanager
-    def for_(self, start: Op, stop: Op, step: Op | None = None) -> Iterator[Op]:
-        """Add a loop from start to before stop and append to its body; gives the index."""
+    def for_(
+        self, start: Op, stop: Op, step: Op | None = None, independent: bool = False
+    ) -> Iterator[Op]:
+        """Add a loop from start to before stop and append to its body; gives the index.
+
+        Args:
+            start: first index.
+            stop: end.
+            step: distance of two rounds, 1 by default.
+            independent: a promise that no round reads memory that another one writes, so that a
+                compiler may run several at once.
+        """
         if step is None:
             step = self.const(1, start.type)
         if not start.type.is_int or start.type is not stop.type or step.type is not start.type:
             got = ", ".join(op.type.short for op in (start, stop, step))
             raise self.error("for", "start, stop and step are integers of one type", got, "", True)
-        op = self.emit("for", None, (start, stop, step), {}, (Region(),))
+        attrs = {"independent": True} if independent else {}
+        op = self.emit("for", None, (start, stop, step), attrs, (Region(),))
         with self.inside(op.regions[0]), self._loop(op):
             yield self.emit("index", start.type)
 

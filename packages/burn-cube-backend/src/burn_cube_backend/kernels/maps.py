@@ -33,6 +33,8 @@ from burn_std import DType, dtypes as d
 HALVES = (d.float16, d.bfloat16)
 # Elements that a unit takes at once, at most.
 LANES = 8
+# Elements of a row that a unit of a processor computes.
+PIECE = 4096
 
 
 class Operand(NamedTuple):
@@ -127,6 +129,46 @@ def dense_kernel(
     return code.finish()
 
 
+def row_kernel(
+    name: str, node: Node, operands: tuple[Operand, ...], out: DType, rank: int, index: DType,
+    kinds: Ints,
+) -> Kernel:  # fmt: skip
+    """Write a map of which a unit computes a piece of a row: for processors, which fill vectors.
+
+    Parameters are those of `map_kernel`. A row runs along the last of the merged dims; `kinds` are
+    the strides there of result and arrays, 0, 1, or 2 for any.
+    """
+    code = Code(f"{name}_rows", index, 1)
+    target = code.buffer("out", out)
+    arrays = [o for o in operands if not o.number]
+    buffers = {o.name: code.buffer(f"x_{o.name}", o.dtype) for o in arrays}
+    numbers = {o.name: code.scalar(f"n_{o.name}", wide(o.dtype)) for o in operands if o.number}
+    code.place("count")
+    offsets = code.places("offset", 1 + len(arrays))
+    extents = code.places("extent", rank)
+    strides = [code.places(f"stride{k}_", rank) for k in range(1 + len(arrays))]
+    length, unit = extents[-1], code.special("cube_pos")
+    pieces = (length + (PIECE - 1)) // PIECE
+    row = unit // pieces
+    start = (unit - row * pieces) * PIECE
+    stop = (start + PIECE).call("min", length)
+    coords = code.coords(row, extents[:-1])
+    starts = [code.walk(o, coords, s[:-1]) for o, s in zip(offsets, strides, strict=True)]
+    env: dict[str, Any] = dict(numbers)
+    for o, at, kind in zip(arrays, starts[1:], kinds[1:], strict=True):
+        if not kind:
+            env[o.name] = buffers[o.name][at].cast(wide(o.dtype))
+    with code.loop(start, stop, independent=True) as i:
+        steps = [i if kind == 1 else i * s[-1] for kind, s in zip(kinds, strides, strict=True)]
+        inner = dict(env)
+        for o, at, step, kind in zip(arrays, starts[1:], steps[1:], kinds[1:], strict=True):
+            if kind:
+                inner[o.name] = buffers[o.name][at + step].cast(wide(o.dtype))
+        made = Expression(code, inner, wide(out)).value(node)
+        target[starts[0] + steps[0]] = made.cast(out)
+    return code.finish()
+
+
 class Plan:
     """How one map is launched on one set of shapes and strides.
 
@@ -197,8 +239,14 @@ def plan_of(
             return Plan(program, shape, out, count, (), True, width)
         program = engine.loaded(dense_kernel, spec)
         return Plan(program, shape, out, count, (), True)
-    program = engine.loaded(map_kernel, (name, node, operands, out, len(extents), index))
-    return Plan(program, shape, out, count, extents + tuple(s for m in merged for s in m), False)
+    tail = extents + tuple(s for m in merged for s in m)
+    spec = (name, node, operands, out, len(extents), index)
+    if len(extents) > 1 and engine.client.properties.kind == "cpu":
+        kinds = tuple(min(abs(m[-1]), 2) if m[-1] >= 0 else 2 for m in merged)
+        plan = Plan(engine.loaded(row_kernel, (*spec, kinds)), shape, out, count, tail, False)
+        plan.cubes = (count // extents[-1] * -(-extents[-1] // PIECE), 1, 1)
+        return plan
+    return Plan(engine.loaded(map_kernel, spec), shape, out, count, tail, False)
 
 
 def launch(

@@ -187,6 +187,12 @@ def reduce(engine: Engine, r: Reducer, x: CubeTensor, dims: Dims, keepdim: bool)
     kept = [k for k in range(len(x.shape)) if k not in gone]
     full = tuple(1 if k in gone else n for k, n in enumerate(x.shape))
     shape = full if keepdim else tuple(x.shape[k] for k in kept)
+    ahead = reduce_cpu.first_dims(engine, r, x, gone)
+    if ahead:
+        part = reduce(engine, r._replace(out=r.acc), x, ahead, True)
+        last = r._replace(source=r.acc, middle=r.acc)
+        rest = tuple(k for k in gone if k not in ahead)
+        return reduce(engine, last, part, rest, True).view(shape, dense(shape))
     out = engine.empty(shape, r.out)
     count, length = size_of(shape), size_of([x.shape[k] for k in gone])
     if not count:

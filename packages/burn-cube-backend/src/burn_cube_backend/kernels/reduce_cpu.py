@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from burn_cube import Kernel, Vector
 from burn_cube_backend.code import Code, Val
 from burn_cube_backend.engine import Engine
+from burn_cube_backend.geometry import Ints
 from burn_cube_backend.payload import CubeTensor
 from burn_std import DType
 
@@ -240,6 +241,31 @@ def _keep(engine: Engine, key: Any, plan: Plan) -> None:
     plans[key] = plan
 
 
+def first_dims(engine: Engine, r: Any, x: CubeTensor, gone: Ints) -> Ints:
+    """Return dims to reduce in a launch of their own, where two launches beat one.
+
+    Dims that do not merge into one would be walked element by element. The leading ones go first:
+    their columns are all that lies behind them.
+    """
+    if not runs_here(engine, r) or r.op.startswith("arg") or 0 in x.shape:
+        return ()
+    many = [k for k in gone if x.shape[k] > 1]
+    ahead: list[int] = []
+    for k in many:
+        if ahead and x.strides[ahead[-1]] != x.strides[k] * x.shape[k]:
+            return tuple(ahead)
+        ahead.append(k)
+    return ()
+
+
+def runs_here(engine: Engine, r: Any) -> bool:
+    """Return whether these kernels compute such a reduction on this device."""
+    client = engine.client
+    if client.properties.kind != "cpu" or client.name != "cpu" or r.op not in _OPS:
+        return False
+    return not (r.acc.is_bool or r.source.is_bool)
+
+
 def reduced(
     engine: Engine, r: Any, start: Any, x: CubeTensor, out: CubeTensor, outer: Any, inner: Any,
     key: Any = None,
@@ -257,9 +283,7 @@ def reduced(
         key: by which `planned` finds what one launch computes.
     """
     client = engine.client
-    if client.properties.kind != "cpu" or client.name != "cpu" or r.op not in _OPS:
-        return False
-    if r.acc.is_bool or r.source.is_bool or len(inner[0]) != 1:
+    if not runs_here(engine, r) or len(inner[0]) != 1:
         return False
     (extents, strides), length, hop = outer, inner[0][0], inner[1][0]
     index = engine.index_dtype(x, out, count=max(out.size, length))

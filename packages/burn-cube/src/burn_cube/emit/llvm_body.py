@@ -187,15 +187,7 @@ class Body:
         outer, self.access = self.access, None
         note = ""
         if vector:
-            number = len(self.metadata)
-            self.access = f", !llvm.access.group !{number}"
-            self.metadata.append(f"!{number} = distinct !{{}}")
-            self.metadata.append(
-                f"!{number + 1} = distinct !{{!{number + 1}, !{number + 2}}}\n"
-                f'!{number + 2} = !{{!"llvm.loop.parallel_accesses", !{number}}}'
-            )
-            self.metadata.append("")
-            note = f", !llvm.loop !{number + 1}"
+            note = self._independent()
         elif not plain:
             number = len(self.metadata)
             self.metadata.append(
@@ -212,6 +204,18 @@ class Body:
         self.line(f"{step} = add nsw i64 {index}, 1")
         self.line(f"br label %{head}{note}")
         self.open(done)
+
+    def _independent(self) -> str:
+        """Begin a loop whose rounds share no memory; return the note on its last jump."""
+        number = len(self.metadata)
+        self.access = f", !llvm.access.group !{number}"
+        self.metadata.append(f"!{number} = distinct !{{}}")
+        self.metadata.append(
+            f"!{number + 1} = distinct !{{!{number + 1}, !{number + 2}}}\n"
+            f'!{number + 2} = !{{!"llvm.loop.parallel_accesses", !{number}}}'
+        )
+        self.metadata.append("")
+        return f", !llvm.loop !{number + 1}"
 
     # --- values ----------------------------------------------------------------------------
 
@@ -526,11 +530,14 @@ class Body:
         self.open(body)
         self.uniform[index_op] = index
         self.ends[op, "continue"], self.ends[op, "break"] = latch, done
+        outer = self.access
+        note = self._independent() if op.attrs.get("independent") else ""
         run(op.regions[0])
+        self.access = outer
         self.jump_to(latch)
         self.open(latch)
         self.line(f"{following} = add {kind} {index}, {step}")
-        self.jump_to(head)
+        self.line(f"br label %{head}{note}")
         self.open(done)
 
     def _ahead(self, op: Op, index: str, stop: str, step: str) -> str:
