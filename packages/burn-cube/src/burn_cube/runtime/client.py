@@ -61,14 +61,16 @@ class DeviceArray:
         self.storage = storage
         self.shape = shape
         self.dtype = dtype
-        plain = contiguous(shape)
-        self.strides = plain if strides is None else strides
-        self.dense = self.strides == plain
         self.offset = offset
         self.pointer = storage.address + offset
-        empty = 0 in shape
-        span = sum((n - 1) * s for n, s in zip(shape, self.strides, strict=True))
-        self.length = 0 if empty else span + 1
+        plain = contiguous(shape)
+        if strides is None or strides == plain:
+            self.strides, self.dense = plain, True
+            self.length = math.prod(shape)
+        else:
+            self.strides, self.dense = strides, False
+            span = sum((n - 1) * s for n, s in zip(shape, strides, strict=True))
+            self.length = 0 if 0 in shape else span + 1
 
     def __repr__(self) -> str:
         return f"DeviceArray({self.client.name}, {self.dtype.name}{list(self.shape)})"
@@ -95,6 +97,8 @@ def contiguous(shape: tuple[int, ...]) -> tuple[int, ...]:
         >>> contiguous((2, 3, 4))
         (12, 4, 1)
     """
+    if len(shape) == 1:
+        return (1,)
     strides, step = [], 1
     for extent in reversed(shape):
         strides.append(step)

@@ -97,8 +97,7 @@ class CpuProgram(Program):
         self.runtime = runtime
         self.address = address
         self._packer = Packer(kernel, pointers=True)
-        self._words = self._packer.words
-        self._pack = self._packer.struct.pack_into
+        self._pack = self._packer.pack_into
         self._size = self._packer.struct.size
         # Of a cube; a caller that knows better may set it.
         self.cost = cost_of(kernel) * kernel.cube_size
@@ -117,7 +116,7 @@ class CpuProgram(Program):
             local.words = (buffer, place)
         runtime = self.runtime
         x, y, z = cubes
-        self._pack(buffer, 0, *self._words(args), x, y, z, runtime.fault_address)
+        self._pack(buffer, args, x, y, z, runtime.fault_address)
         total = x * y * z
         runtime.call(self.address, place, total, self.grain(total))
         if runtime.fault[0]:
@@ -160,7 +159,9 @@ class CpuProgram(Program):
 
     def packed(self, cubes: int, args: Sequence[Any]) -> bytes:
         """Return the words of a launch, for native code that calls `address` itself."""
-        return self._packer.pack((cubes, 1, 1), args, self.runtime.fault_address)
+        out = bytearray(self._size)
+        self._pack(out, args, cubes, 1, 1, self.runtime.fault_address)
+        return bytes(out)
 
 
 class CpuRuntime(Runtime):

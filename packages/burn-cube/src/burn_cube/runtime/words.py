@@ -47,6 +47,42 @@ class Packer:
                     self.scalars[at] = param.type
         self.struct = struct.Struct("=" + "".join(parts) + "qqqq")
         self.pointers = pointers
+        self._quick = None if bfloat16 in self.scalars.values() else self._written()
+
+    def _written(self) -> Any:
+        """Return a function that packs arguments whose integers fit; a launch is short."""
+        names, words = [], []
+        for at, rank in enumerate(self.ranks):
+            name = f"a{at}"
+            names.append(f"{name}, ")
+            if rank is None:
+                words.append(name)
+                continue
+            words.append(f"{name}.{'pointer' if self.pointers else 'offset'}")
+            words.append(f"{name}.length" + (f" // {-rank}" if rank < 0 else ""))
+            if rank > 0:
+                words += [f"*{name}.shape", f"*{name}.strides"]
+        lines = [
+            "def quick(buffer, args, x, y, z, fault):",
+            f"    {''.join(names)}= args" if names else "    pass",
+            f"    into(buffer, 0, {''.join(f'{w}, ' for w in words)}x, y, z, fault)",
+        ]
+        scope: dict[str, Any] = {"into": self.struct.pack_into}
+        exec("\n".join(lines), scope)  # the names above are all there is in it
+        return scope["quick"]
+
+    def pack_into(
+        self, buffer: Any, args: Sequence[Any], x: int, y: int, z: int, fault: int
+    ) -> None:
+        """Write all words into a buffer."""
+        if self._quick is not None:
+            try:
+                self._quick(buffer, args, x, y, z, fault)
+            except struct.error:
+                # An integer that wraps, or a number of another kind.
+                self.struct.pack_into(buffer, 0, *self.words(args), x, y, z, fault)
+        else:
+            self.struct.pack_into(buffer, 0, *self.words(args), x, y, z, fault)
 
     @property
     def places(self) -> list[int]:
@@ -81,7 +117,3 @@ class Packer:
                 words[place] = wrap(int(args[at]), dtype)
             place += 1 if rank is None else 2 if rank <= 0 else 2 + 2 * rank
         return words
-
-    def pack(self, cubes: tuple[int, int, int], args: Sequence[Any], fault: int) -> bytes:
-        """Return the bytes of all words."""
-        return self.struct.pack(*self.words(args), *cubes, fault)
