@@ -35,7 +35,7 @@ class Wide(Layer):
 def test_a_constructor_without_a_device_makes_its_parts_on_the_one_that_is_asked_for() -> None:
     config = Layer(2).config()
     assert config.init("flex:1").weight.device == Device.flex(1)
-    assert config.init(Device.flex().autodiff()).weight.is_require_grad()
+    assert config.init(Device.default().autodiff()).weight.is_require_grad()
     assert not config.init().weight.is_require_grad()
 
 

@@ -7,9 +7,9 @@ from burn_dispatch import Device
 
 @pytest.fixture
 def device() -> Device:
-    return Device.flex()
+    return Device.default()
 
 
 @pytest.fixture
 def tracking() -> Device:
-    return Device.flex().autodiff()
+    return Device.default().autodiff()

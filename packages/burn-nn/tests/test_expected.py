@@ -59,7 +59,7 @@ def compare(wrong: list[str], name: str, found: Any, expected: Any) -> None:
 
 @pytest.mark.parametrize("case", CASES, ids=[f"{k}-{c['cls']}" for k, c in enumerate(CASES)])
 def test_module_answers_as_pytorch_does(case: dict[str, Any], tracking: Device) -> None:
-    kwargs = {k: tensors(v, Device.flex()) for k, v in read(case["kwargs"]).items()}
+    kwargs = {k: tensors(v, Device.default()) for k, v in read(case["kwargs"]).items()}
     with tracking:
         model = getattr(nn, case["cls"])(**kwargs)
     buffers = read(case["buffers"])

@@ -36,7 +36,7 @@ class Weights(Module):
 
 @pytest.fixture
 def device() -> Device:
-    return Device.flex().autodiff()
+    return Device.default().autodiff()
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import burn_tensor as bt
-from burn_dispatch import Device
+from burn_dispatch import Device, device
 from burn_optim import SGD, Adam, AdamW
 from burn_std import ArgumentError, AutodiffError, DTypeError, ShapeError, StoreError
 
@@ -200,7 +200,7 @@ def test_the_state_follows_a_model_that_is_moved(pair):
     one, two = Adam(lr=0.1), Adam(lr=0.1)
     for k, grads in enumerate(GRADS):
         if k == 3:
-            moves.to_device(Device.flex(1).autodiff())
+            moves.to_device(device(f"{Device.default().name}:1").autodiff())
         one.step(stays, stays.gradients(*grads))
         two.step(moves, moves.gradients(*grads))
     for a, b in zip(_values(stays), _values(moves), strict=True):

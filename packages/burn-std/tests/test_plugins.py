@@ -64,7 +64,7 @@ def test_missing_plugin_names_the_remedy(installed: list[EntryPoint]) -> None:
 
 
 def test_a_package_that_is_installed_is_not_the_remedy(installed: list[EntryPoint]) -> None:
-    installed.append(entry("cuda", "plugin_under_test:GOOD", "burn-cube-backend"))
+    installed.append(entry("opencl", "plugin_under_test:GOOD", "burn-cube-backend"))
     with pytest.raises(
         BackendLoadError, match="burn-cube-backend is installed and has none yet"
     ) as caught:

@@ -63,7 +63,7 @@ def test_lists_of_labels_and_lists_of_operands() -> None:
 
 
 def test_gradients_reach_every_operand() -> None:
-    device = Device.flex().autodiff()
+    device = Device.default().autodiff()
     arrays = [given(2, 3), given(3, 3), given(3, 4)]
     xs = [burn.tensor(a, device=device).require_grad() for a in arrays]
     grads = burn.einsum("ij,jj,jk->ik", *xs).sum().backward()

@@ -19,7 +19,7 @@ def given(*shape: int) -> np.ndarray:
 
 
 def leaf(data: np.ndarray) -> burn.Tensor:
-    return burn.tensor(data, device=Device.flex().autodiff()).require_grad()
+    return burn.tensor(data, device=Device.default().autodiff()).require_grad()
 
 
 def reference(q: np.ndarray, k: np.ndarray, v: np.ndarray, allowed: np.ndarray) -> np.ndarray:

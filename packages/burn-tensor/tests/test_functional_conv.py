@@ -25,7 +25,7 @@ def grads_of(out: burn.Tensor, cotangent: object, *leaves: burn.Tensor) -> list[
 
 
 def leaf(data: object) -> burn.Tensor:
-    return burn.tensor(data, device=Device.flex().autodiff()).require_grad()
+    return burn.tensor(data, device=Device.default().autodiff()).require_grad()
 
 
 @pytest.mark.parametrize("n", [1, 2, 3])

@@ -12,15 +12,15 @@ from burn_tensor import functional as F
 
 
 def state() -> object:
-    return Device.flex().context.resource.random_state()
+    return Device.default().context.resource.random_state()
 
 
 def seeded(seed: int) -> None:
-    Device.flex().context.resource.seed(seed)
+    Device.default().context.resource.seed(seed)
 
 
 def flex(*shape: int) -> burn.Tensor:
-    return burn.ones(*shape, device=Device.flex())
+    return burn.ones(*shape, device=Device.default())
 
 
 def test_one_seed_gives_one_mask_and_calls_differ() -> None:  # B84
@@ -43,7 +43,7 @@ def test_nothing_is_drawn_outside_training_or_for_p_zero() -> None:  # B83
 
 
 def test_p_one_gives_zeros_with_zero_gradients() -> None:
-    x = burn.tensor([1.0, float("inf")], device=Device.flex().autodiff()).require_grad()
+    x = burn.tensor([1.0, float("inf")], device=Device.default().autodiff()).require_grad()
     for drop in (F.dropout, F.alpha_dropout):
         y = drop(x, 1.0, True)
         assert y.tolist() == [0.0, 0.0]
@@ -51,7 +51,7 @@ def test_p_one_gives_zeros_with_zero_gradients() -> None:
 
 
 def test_the_backward_draws_the_forward_mask() -> None:
-    for device in (Device.flex().autodiff(), Device.flex().autodiff().gradient_checkpointing()):
+    for device in (Device.default().autodiff(), Device.default().autodiff().gradient_checkpointing()):
         x = burn.ones(100, device=device).require_grad()
         y = F.dropout(x, 0.25)
         assert x.grad(y.sum().backward()).tolist() == y.tolist()
@@ -83,7 +83,7 @@ def test_channel_dropout_refuses_other_ranks() -> None:
 
 def test_alpha_dropout_keeps_mean_and_variance() -> None:
     seeded(1)
-    x = burn.randn(200_000, device=Device.flex())
+    x = burn.randn(200_000, device=Device.default())
     y = F.alpha_dropout(x, 0.3, True).numpy()
     assert abs(y.mean()) < 0.02
     assert abs(y.var() - 1) < 0.02
@@ -95,13 +95,13 @@ def test_rrelu_and_gumbel_softmax_draw_in_their_ranges() -> None:
     seeded(5)
     y = F.rrelu(-flex(1000), 0.25, 0.5, training=True).numpy()
     assert (y <= -0.25).all() and (y >= -0.5).all() and len(np.unique(y)) > 900
-    hard = F.gumbel_softmax(burn.zeros(1000, 4, device=Device.flex()), hard=True).numpy()
+    hard = F.gumbel_softmax(burn.zeros(1000, 4, device=Device.default()), hard=True).numpy()
     assert (hard.sum(1) == 1).all()
     assert (abs(hard.mean(0) - 0.25) < 0.06).all()
 
 
 def test_hard_gumbel_softmax_has_the_soft_gradient() -> None:
-    x = burn.zeros(3, 4, device=Device.flex().autodiff()).require_grad()
+    x = burn.zeros(3, 4, device=Device.default().autodiff()).require_grad()
     w = burn.tensor([1.0, 2.0, 3.0, 4.0])
     g = x.grad((F.gumbel_softmax(x, hard=True) * w).sum().backward()).numpy()
     assert (abs(g) > 0).any()

@@ -16,7 +16,7 @@ TABLE = RNG.standard_normal((5, 3))
 
 
 def leaf(data: object) -> burn.Tensor:
-    return burn.tensor(data, device=Device.flex().autodiff()).require_grad()
+    return burn.tensor(data, device=Device.default().autodiff()).require_grad()
 
 
 class Parameter(burn.Tensor):
@@ -62,7 +62,7 @@ def test_padding_gets_no_gradient_and_frequency_divides_it() -> None:
 def test_what_look_ups_refuse() -> None:
     w = burn.tensor(TABLE)
     with pytest.raises(IndexRangeError):
-        F.embedding(burn.tensor([5]), w)
+        F.embedding(burn.tensor([5]), w).tolist()
     with pytest.raises(DTypeError):
         F.embedding(burn.tensor([1.0]), w)
     with pytest.raises(ArgumentError, match="padding_idx must be in"):
@@ -126,8 +126,8 @@ def test_one_hot() -> None:
     with pytest.raises(ArgumentError, match="no largest class"):
         F.one_hot(burn.zeros(0, dtype=int64))
     with pytest.raises(IndexRangeError):
-        F.one_hot(burn.tensor([3]), 3)
+        F.one_hot(burn.tensor([3]), 3).tolist()
     with pytest.raises(IndexRangeError):
-        F.one_hot(burn.tensor([-1]))
+        F.one_hot(burn.tensor([-1])).tolist()
     with pytest.raises(DTypeError):
         F.one_hot(burn.tensor([1.0]))

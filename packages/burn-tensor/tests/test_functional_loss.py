@@ -18,7 +18,7 @@ INF = float("inf")
 
 
 def leaf(data: object) -> burn.Tensor:
-    return burn.tensor(data, device=Device.flex().autodiff()).require_grad()
+    return burn.tensor(data, device=Device.default().autodiff()).require_grad()
 
 
 def test_bce_with_large_and_infinite_logits() -> None:  # B50, B51

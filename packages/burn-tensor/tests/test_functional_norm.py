@@ -53,7 +53,7 @@ def test_plain_tensors_are_values_and_stay() -> None:
 
 
 def test_buffers_are_rebound_untracked_on_an_autodiff_device() -> None:
-    x = burn.tensor(X, device=Device.flex().autodiff()).require_grad()
+    x = burn.tensor(X, device=Device.default().autodiff()).require_grad()
     mean, var = Buffer(burn.zeros(1)), Buffer(burn.ones(1, dtype=float64))
     F.batch_norm(x, mean, var, training=True, momentum=1.0)
     assert mean.node is None
@@ -63,7 +63,7 @@ def test_buffers_are_rebound_untracked_on_an_autodiff_device() -> None:
 
 
 def test_a_checkpoint_updates_buffers_once() -> None:
-    x = burn.tensor(X, device=Device.flex().autodiff()).require_grad()
+    x = burn.tensor(X, device=Device.default().autodiff()).require_grad()
     mean, var = Buffer(burn.zeros(1)), Buffer(burn.ones(1))
     y = burn.checkpoint(lambda a: F.batch_norm(a, mean, var, training=True), x)
     first = mean.tolist()
@@ -107,7 +107,7 @@ def test_normalize_along_several_dims() -> None:
 
 
 def test_cosine_similarity_of_a_zero_vector_is_zero_with_a_gradient() -> None:
-    x = burn.tensor([[0.0, 0.0]], device=Device.flex().autodiff()).require_grad()
+    x = burn.tensor([[0.0, 0.0]], device=Device.default().autodiff()).require_grad()
     out = F.cosine_similarity(x, burn.tensor([[1.0, 0.0]]))
     assert out.tolist() == [0.0]
     assert np.isfinite(x.grad(out.sum().backward()).numpy()).all()

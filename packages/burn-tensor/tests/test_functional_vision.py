@@ -134,7 +134,7 @@ def test_the_identity_map_samples_the_input(corners: bool, extents: tuple[int, .
 
 
 def test_affine_grid_has_a_gradient_and_checks_its_shapes() -> None:
-    theta = burn.ones(1, 2, 3, device=Device.flex().autodiff()).require_grad()
+    theta = burn.ones(1, 2, 3, device=Device.default().autodiff()).require_grad()
     grid = F.affine_grid(theta, (1, 1, 1, 1), True)
     assert grid.tolist() == [[[[1.0, 1.0]]]]
     assert theta.grad(grid.sum().backward()).tolist() == [[[0.0, 0.0, 1.0]] * 2]

@@ -20,7 +20,7 @@ Y = (X @ np.array([[1.0], [-2.0], [0.5]], np.float32)).astype(np.float32)
 
 @pytest.fixture
 def device() -> Device:
-    return Device.flex().autodiff()
+    return Device.default().autodiff()
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from burn_dataset import DataLoader
-from burn_dispatch import Device
+from burn_dispatch import Device, device
 from burn_nn import Dropout, Linear, MSELoss, ReLU, Sequential
 from burn_optim import EMA, AdamW, GradScaler, lr_scheduler
 from burn_std import TrainError
@@ -254,7 +254,7 @@ def test_going_on_elsewhere_draws_the_same_numbers(learner, loaders, parameters,
     whole = learner()
     SupervisedTraining(*loaders(), epochs=EPOCHS, view="plain").run(whole)
     SupervisedTraining(*loaders(), epochs=2, view="plain", directory=tmp_path).run(learner())
-    elsewhere = Device.flex(1).autodiff()
+    elsewhere = device(f"{Device.default().name}:1").autodiff()
     rest = learner()
     rest.model.to_device(elsewhere)
     train, valid = loaders()
@@ -280,7 +280,7 @@ def slow(items):
     time.sleep(0.004)
     return collate(items)
 
-device = Device.flex().autodiff()
+device = Device.default().autodiff()
 device.seed(0)
 rng = np.random.default_rng(0)
 x = rng.standard_normal((64, 3)).astype(np.float32)

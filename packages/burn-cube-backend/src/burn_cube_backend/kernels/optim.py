@@ -43,10 +43,11 @@ class Step(NamedTuple):
     places: DType
 
 
-# Numbers of a kernel by rule, in order.
+# Numbers of a kernel by rule, in order; 1 - beta is a number of its own, made in float64, as the
+# difference would lose the digits of a beta near 1 in float32.
 _NUMBERS = {
-    "sgd": ("lr", "momentum", "dampening", "decay"),
-    "adam": ("lr", "beta1", "beta2", "eps", "decay"),
+    "sgd": ("lr", "momentum", "rest", "decay"),
+    "adam": ("lr", "beta1", "beta2", "rest1", "rest2", "eps", "decay"),
 }
 
 
@@ -109,7 +110,7 @@ def _sgd(
 ) -> list[Val]:  # fmt: skip
     if not states:
         return [p - g * n["lr"]]
-    grown = states[0] * n["momentum"] + g * (1.0 - n["dampening"])
+    grown = states[0] * n["momentum"] + g * n["rest"]
     held = fact[0].ne(0.0).pick(g, grown)
     moved = g + held * n["momentum"] if s.flag else held
     return [p - moved * n["lr"], held]
@@ -122,8 +123,8 @@ def _adam(
     size, root = (f.cast(kind) for f in fact)
     if s.flag and s.decays:
         p = p * (1.0 - n["lr"] * n["decay"])
-    m = states[0] + (g - states[0]) * (1.0 - n["beta1"])
-    v = states[1] * n["beta2"] + g * g * (1.0 - n["beta2"])
+    m = states[0] + (g - states[0]) * n["rest1"]
+    v = states[1] * n["beta2"] + g * g * n["rest2"]
     top = [states[2].call("max", v)] if len(states) > 2 else []
     below = (top[0] if top else v).call("sqrt") * root + n["eps"]
     return [p - size * (m / below), m, v, *top]
@@ -167,7 +168,7 @@ def sgd_step(
     dampening: float, weight_decay: float,
 ) -> list[CubeTensor]:  # fmt: skip
     """(params, momenta, step + 1); the first momentum is the gradient itself, undampened."""
-    numbers = (lr, momentum, dampening, weight_decay)
+    numbers = (lr, momentum, 1 - dampening, weight_decay)
     lists = (params, grads, momenta)
     return _updated(engine, "sgd", lists, step, skip, nesterov, maximize, numbers)
 
@@ -179,6 +180,6 @@ def adam_step(
     lr: float, beta1: float, beta2: float, eps: float, weight_decay: float,
 ) -> list[CubeTensor]:  # fmt: skip
     """(params, averages, squares, maxima, step + 1); decoupled decay is AdamW's."""
-    numbers = (lr, beta1, beta2, eps, weight_decay)
+    numbers = (lr, beta1, beta2, 1 - beta1, 1 - beta2, eps, weight_decay)
     lists = (params, grads, exp_avgs, exp_avg_sqs, max_sqs)
     return _updated(engine, "adam", lists, step, skip, decoupled, maximize, numbers)

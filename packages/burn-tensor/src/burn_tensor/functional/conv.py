@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from burn_std import ArgumentError
+from burn_std import ArgumentError, DTypeError
+from burn_tensor.arguments import as_int
 from burn_tensor.functional.extents import Extent, Ints, spread
 from burn_tensor.tensor import Tensor
 
@@ -56,12 +57,20 @@ def _conv(
         strides, pads, dilations = _plan(op, n, stride, padding, dilation)
     if pads is None:
         input, pads = _same(input, weight, dilations)
+    if groups.__class__ is not int:
+        groups = _blocks(op, groups)
     b = input.b
     if len(input.shape) != n + 1:
         return b.conv(input, weight, bias, strides, pads, dilations, groups)
     one = b.unsqueeze(input, (0,))
     out = b.conv(one, weight, bias, strides, pads, dilations, groups)
     return out.b.squeeze(out, (0,))
+
+
+def _blocks(op: str, groups: Any) -> int:
+    if isinstance(groups, bool):
+        raise DTypeError(op, "groups must be an integer", got=f"bool {groups}")
+    return as_int(op, "groups", groups)
 
 
 def _conv_transpose(
@@ -72,6 +81,8 @@ def _conv_transpose(
     pads = spread(op, "padding", padding, n)
     more = spread(op, "output_padding", output_padding, n)
     dilations = spread(op, "dilation", dilation, n)
+    if groups.__class__ is not int:
+        groups = _blocks(op, groups)
     b = input.b
     if len(input.shape) != n + 1:
         return b.conv_transpose(input, weight, bias, strides, pads, more, dilations, groups)
