@@ -18,7 +18,7 @@ from burn_optim import (
     clip_grad_norm_each,
     clip_grad_value,
 )
-from burn_std import ArgumentError, BurnError, ShapeError, StoreError
+from burn_std import ArgumentError, BurnError, DeviceError, ShapeError, StoreError
 
 F16 = bt.tensor(np.zeros(1, np.float16)).dtype
 RNG = np.random.default_rng(7)
@@ -179,6 +179,10 @@ def test_a_set_keeps_shapes(weights):
     model = weights(a=[0.0])
     with pytest.raises(ShapeError):
         GradientSet([(model.a, bt.zeros(2))])
+    with pytest.raises(DeviceError, match=r"flex:1 for .*to_device"):
+        GradientSet([(model.a, bt.ones(1, device="flex:1"))])
+    with pytest.raises(DeviceError, match=r"flex:1 for .*to_device"):
+        model.a.sum().backward().set(model.a, bt.ones(1, device="flex:1"))
     grads = GradientSet([(model.a, bt.ones(1))])
     assert (model.a in grads, len(grads), "1 parameters" in repr(grads)) == (True, 1, True)
     SGD(lr=0.5).step(model, grads)

@@ -15,7 +15,7 @@ from typing import Any
 
 from burn_backend import TensorBase
 from burn_ir import Entry
-from burn_std import ArgumentError, AutodiffError, BurnError, ShapeError
+from burn_std import ArgumentError, AutodiffError, BurnError, DeviceError, ShapeError
 
 count = itertools.count(1).__next__
 
@@ -184,6 +184,12 @@ class Gradients:
             raise ShapeError(
                 "grad", "a gradient has the tensor's shape", got=f"{gradient.shape} for {x.shape}"
             )
+        if gradient.b.resource is not x.b.resource:
+            raise DeviceError(
+                "grad", "a gradient is on the tensor's device",
+                got=f"{gradient.b.device} for {x.b.device}",
+                remedy="Move it with .to_device(device).",
+            )  # fmt: skip
         self._by_node[x.node] = gradient
 
     def __contains__(self, x: object) -> bool:

@@ -19,7 +19,8 @@ class BackendPlugin(Protocol):
     """What an entry point of `burn.backends` names.
 
     One that has GPUs among other devices also gives `gpu_count()` and lists them first; the
-    default device prefers them.
+    default device prefers them. One that needs an optional library gives `lacks()`, the library's
+    name where it is not installed.
 
     Attributes:
         name: what the user types.

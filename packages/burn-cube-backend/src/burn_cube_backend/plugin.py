@@ -149,9 +149,13 @@ class RuntimePlugin:
 
     def device_count(self) -> int:
         """Return how many devices there are; none where the extra was not asked for."""
-        if find_spec(self.library) is None or not PLUGINS.installed(self.runtime):
-            return 0
-        return int(PLUGINS.load(self.runtime).count())
+        return 0 if self.lacks() else int(PLUGINS.load(self.runtime).count())
+
+    def lacks(self) -> str | None:
+        """Return the library without which no device is found; None where it is here."""
+        if not PLUGINS.installed(self.runtime):
+            return f"the runtime {self.runtime} of burn-cube"
+        return None if find_spec(self.library) else self.library
 
     def gpu_count(self) -> int:
         """Return how many of them are GPUs; they have the first numbers."""

@@ -22,13 +22,14 @@ DECORATORS = PluginGroup("burn.decorators", API_VERSION)
 
 _LOCK = threading.RLock()
 _RESOURCES: dict[tuple[str, int], Resource] = {}
-# Tried in this order for the default device, those marked True for their GPUs only.
+# Tried in this order for the default device, those marked True for their GPUs only. A program's
+# first run is shorter on flex than on cpu, which compiles: see docs/decisions/0008.
 _DEFAULT_ORDER = (
     ("cuda", False),
     ("opencl", True),
+    ("flex", False),
     ("cpu", False),
     ("opencl", False),
-    ("flex", False),
 )
 _default: Device | None = None
 _seed: int | None = None
@@ -140,7 +141,7 @@ class Device:
         """Return the default device.
 
         That is the one of the enclosing `with device:`, else `BURN_DEVICE`, else the first usable
-        of cuda, opencl (GPU), cpu, opencl, flex.
+        of cuda, opencl (GPU), flex, cpu, opencl.
         """
         block = _blocks.get()
         return _default_device() if block is None else block[0]
@@ -436,7 +437,8 @@ def _choose_default() -> Device:
             _note(f"{what}: not installed")
             continue
         if _device_count(name, gpus) == 0:
-            _note(f"{what}: finds no hardware")
+            lacks = getattr(BACKENDS.load(name), "lacks", lambda: None)()
+            _note(f"{what}: {lacks} is not installed" if lacks else f"{what}: finds no hardware")
             continue
         _note(f"{what}: chosen")
         return Device(resource(name, 0))

@@ -35,7 +35,7 @@ class EMA:
         ArgumentError: decay is outside [0, 1].
 
     Example:
-        >>> model = burn.nn.Linear(1, 1, bias=False, device=burn.Device.flex().autodiff())
+        >>> model = burn.nn.Linear(1, 1, bias=False, device=burn.Device.default().autodiff())
         >>> model.weight.set(burn.zeros(1, 1))
         >>> ema = EMA(model, decay=0.75)
         >>> model.weight.set(burn.ones(1, 1))

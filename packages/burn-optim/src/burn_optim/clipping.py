@@ -46,7 +46,7 @@ def clip_grad_norm(
         BurnError: the norm is not finite and an error was asked for.
 
     Example:
-        >>> model = burn.nn.Linear(1, 1, bias=False, device=burn.Device.flex().autodiff())
+        >>> model = burn.nn.Linear(1, 1, bias=False, device=burn.Device.default().autodiff())
         >>> grads = (model(burn.tensor([[3.0]])) * 2).sum().backward()
         >>> clip_grad_norm(model, grads, 1.0).item()
         6.0
@@ -96,7 +96,7 @@ def clip_grad_norm_each(
         ArgumentError: the bound is not positive, or p is less than 1.
 
     Example:
-        >>> model = burn.nn.Linear(1, 1, device=burn.Device.flex().autodiff())
+        >>> model = burn.nn.Linear(1, 1, device=burn.Device.default().autodiff())
         >>> grads = (model(burn.tensor([[0.5]])) * 2).sum().backward()
         >>> clip_grad_norm_each(model, grads, 1.5)
         >>> model.weight.grad(grads).item(), round(model.bias.grad(grads).item(), 5)
@@ -121,7 +121,7 @@ def clip_grad_value(model: Module, grads: Gradients, clip_value: float) -> None:
         ArgumentError: the bound is not positive.
 
     Example:
-        >>> model = burn.nn.Linear(1, 1, bias=False, device=burn.Device.flex().autodiff())
+        >>> model = burn.nn.Linear(1, 1, bias=False, device=burn.Device.default().autodiff())
         >>> grads = (model(burn.tensor([[3.0]])) * 2).sum().backward()
         >>> clip_grad_value(model, grads, 0.5)
         >>> model.weight.grad(grads).item()

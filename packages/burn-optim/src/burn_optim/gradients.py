@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 from burn_core import Module, Parameter
 from burn_optim.placing import moved, plain_context
-from burn_std import ArgumentError, ShapeError
+from burn_std import ArgumentError, DeviceError, ShapeError
 from burn_std.dtypes import float32, float64
 from burn_tensor import Tensor
 
@@ -61,11 +61,17 @@ class GradientSet:
 
         Raises:
             ShapeError: it has another shape than the parameter.
+            DeviceError: it is on another device.
         """
         if gradient.shape != x.shape:
             raise ShapeError(
                 "GradientSet.set", "a gradient has the parameter's shape",
                 got=f"{gradient.shape} for {x.shape}",
+            )  # fmt: skip
+        if gradient.device != x.device:
+            raise DeviceError(
+                "GradientSet.set", "a gradient is on the parameter's device",
+                got=f"{gradient.device} for {x.device}", remedy="Move it with .to_device(device).",
             )  # fmt: skip
         self._by_parameter[x] = gradient
 
@@ -120,7 +126,7 @@ class GradientAccumulator:
     read on the host.
 
     Example:
-        >>> model = burn.nn.Linear(1, 1, device=burn.Device.flex().autodiff())
+        >>> model = burn.nn.Linear(1, 1, device=burn.Device.default().autodiff())
         >>> x = burn.tensor([[1.0], [2.0], [6.0]])
         >>> sums = GradientAccumulator()
         >>> for part in (x[:2], x[2:]):

@@ -45,7 +45,7 @@ class LBFGS:
     Example:
         >>> class Point(burn.nn.Module):
         ...     def __init__(self):
-        ...         device = burn.Device.flex().autodiff()
+        ...         device = burn.Device.default().autodiff()
         ...         self.x = burn.Parameter(burn.tensor([3.0, -2.0], device=device))
         >>> model = Point()
         >>> def closure():

@@ -34,7 +34,7 @@ class GradScaler:
         ArgumentError: a setting is out of its range.
 
     Example:
-        >>> device = burn.Device.flex().autodiff()
+        >>> device = burn.Device.default().autodiff()
         >>> model = burn.nn.Linear(1, 1, bias=False, device=device)
         >>> model.weight.set(burn.ones(1, 1))
         >>> scaler, opt = GradScaler(1024.0, device=device), burn.optim.SGD(lr=0.5)

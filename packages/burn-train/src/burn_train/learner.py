@@ -65,7 +65,7 @@ class Learner:
 
     Example:
         >>> from burn.nn import Linear, MSELoss
-        >>> model = Linear(1, 1, device=burn.Device.flex().autodiff())
+        >>> model = Linear(1, 1, device=burn.Device.default().autodiff())
         >>> learner = Learner(model, burn.optim.SGD(lr=0.1), MSELoss(), clip_norm=1.0)
         >>> learner.train_step((burn.ones(4, 1), burn.ones(4, 1)))
         >>> learner.steps

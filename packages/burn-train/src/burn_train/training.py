@@ -90,7 +90,7 @@ class SupervisedTraining:
         >>> from burn.dataset import ArrayDataset, DataLoader
         >>> from burn.nn import Linear, MSELoss
         >>> x = np.ones((4, 1), np.float32)
-        >>> model = Linear(1, 1, device=burn.Device.flex().autodiff())
+        >>> model = Linear(1, 1, device=burn.Device.default().autodiff())
         >>> learner = Learner(model, burn.optim.SGD(lr=0.1), MSELoss())
         >>> training = SupervisedTraining(DataLoader(ArrayDataset(x, x), 2), epochs=2, view="plain")
         >>> result = training.run(learner)
