@@ -15,6 +15,7 @@ import pytest
 from hypothesis import settings
 
 from burn_dispatch import device as burn_device
+from burn_testing.devices import another
 
 # Property tests say the same today and tomorrow; `--hypothesis-profile=long` draws anew, and more.
 settings.register_profile("fixed", derandomize=True, deadline=None, max_examples=100, database=None)
@@ -34,8 +35,8 @@ def device(backend: str) -> Any:
 
 @pytest.fixture
 def other(device: Any) -> Any:
-    """Another device of the same backend."""
-    return burn_device(f"{device.name}:1")
+    """Another device, of the same backend where it has one."""
+    return another(device)
 
 
 @pytest.fixture

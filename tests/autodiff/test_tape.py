@@ -10,6 +10,7 @@ import pytest
 
 import burn
 from burn import Device
+from burn_testing.devices import another
 
 
 def leaf(device: Device, values: object) -> burn.Tensor:
@@ -139,7 +140,7 @@ def test_nodes_go_without_the_collector(device):
 
 
 def test_moves_between_resources_carry_the_gradient(device):
-    other = burn.device("flex:1") if device.name == "flex" else burn.device("fusion-flex:1")
+    other = another(device)
     x = leaf(device, [1.0, 2.0])
     y = (x.to_device(other) * 3).sum()
     assert y.device == other

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import burn
+from burn_testing.devices import another
 
 INF = math.inf
 
@@ -92,7 +93,7 @@ def test_b62_a_write_through_a_view_cannot_reach_a_saved_value(change: str, leaf
 
 def test_b64_a_move_between_devices_is_tracked(leaf: Any, device: Any) -> None:
     x = leaf([1.0, 2.0])
-    there = burn.device(f"{device.name}:1")
+    there = another(device)
     grads = (x.to_device(there) * 3).sum().backward()
     grad = x.grad(grads)
     assert grad.tolist() == [3, 3]
@@ -134,7 +135,7 @@ def test_b66_a_tied_parameter_is_one(tracking: Any, device: Any) -> None:
     assert model.first.grad(grads).tolist() == [12]
     burn.optim.SGD(lr=0.1).step(model, grads)
     assert model.second.tolist() == pytest.approx([1.8], rel=1e-6)
-    moved = model.to_device(burn.device(f"{device.name}:1").autodiff())
+    moved = model.to_device(another(device).autodiff())
     assert moved.first is moved.second
     assert len(list(moved.parameters())) == 1
 
@@ -142,7 +143,7 @@ def test_b66_a_tied_parameter_is_one(tracking: Any, device: Any) -> None:
 def test_b64_a_moved_module_keeps_leaves_and_frozen_flags(tracking: Any, device: Any) -> None:
     model = burn.nn.Linear(2, 2, device=tracking)
     model.bias.set_requires_grad(False)
-    there = burn.device(f"{device.name}:1").autodiff()
+    there = another(device).autodiff()
     model = model.to_device(there)
     assert not model.bias.requires_grad
     assert model.weight.requires_grad

@@ -18,6 +18,7 @@ from burn_backend import TensorBase
 from burn_std import BurnError, DTypeError, ExecutionError
 from burn_testing.cases.read import Case, Given, load, names
 from burn_testing.cases.run import find, tensor
+from burn_testing.devices import another
 from tests.conftest import CASES
 
 FOLDER = CASES / "ops"
@@ -47,7 +48,7 @@ def values(device: Any) -> Iterator[Any]:
     yield burn.ones(1, 2, 1, 2, 1, device=device)
     yield burn.tensor([True, False], device=device)
     yield burn.tensor([-1, -100], dtype=burn.int8, device=device)
-    yield burn.ones(2, 3, device=burn.device(f"{device.name.split(':')[0]}:1"))
+    yield burn.ones(2, 3, device=another(device))
     yield burn.ones(2, 3, device=device.autodiff()).require_grad()
     yield [burn.ones(2, device=device), None]
 

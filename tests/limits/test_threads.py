@@ -9,10 +9,11 @@ from typing import Any
 import pytest
 
 import burn
+from burn_testing.devices import another
 
 
 def test_first_calls_from_many_threads_make_one_set_of_functions(backend: str) -> None:
-    where = burn.device(f"{backend}:7").autodiff()
+    where = another(burn.device(backend), 7).autodiff()
     barrier = threading.Barrier(4)
 
     def work(seed: int) -> list[float]:
@@ -27,7 +28,7 @@ def test_first_calls_from_many_threads_make_one_set_of_functions(backend: str) -
 
 
 def test_each_thread_draws_from_its_own_stream(backend: str) -> None:
-    where = burn.device(f"{backend}:8")
+    where = another(burn.device(backend), 8)
     where.seed(5)
     main = burn.rand(4, device=where).tolist()
     other: list[Any] = []

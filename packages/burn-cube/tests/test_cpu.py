@@ -1,5 +1,6 @@
 """The cpu runtime: every conformance case, launches, faults, threads, the pool of memory."""
 
+import ctypes
 import os
 import subprocess
 import sys
@@ -305,3 +306,42 @@ def test_wrong_launches_say_what_is_wrong(device, call, text):
     x = device.zeros(3, float32)
     with pytest.raises(bc.LaunchError, match=text):
         call(device, x)
+
+
+def test_float64_rounds_to_halves_once():
+    # LLVM calls this of itself, when it moves a sign from one to the other.
+    from burn_cube.runtime.llvm_jit import ROUND_TO_HALF, jit
+
+    image = jit().compile(_EACH_TO_HALF + ROUND_TO_HALF)
+    place, _ = jit().link(image, "each", "__truncdfhf2")
+    each = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64)(place)
+    halves = np.arange(0x7C00, dtype=np.uint16).view(np.float16).astype(np.float64)
+    ties = (halves[1:] + halves[:-1]) / 2
+    near = np.concatenate([np.nextafter(ties, 0), ties, np.nextafter(ties, np.inf)])
+    edges = [0, 65519.999999, 65520, 1e300, 5e-324, np.inf, np.nan]
+    x = np.concatenate([halves, near, edges])
+    x = np.ascontiguousarray(np.concatenate([x, -x]))
+    y = np.empty(x.size, np.float16)
+    each(x.ctypes.data, y.ctypes.data, x.size)
+    with np.errstate(over="ignore"):
+        np.testing.assert_array_equal(y, x.astype(np.float16))
+
+
+_EACH_TO_HALF = """
+define void @each(ptr %x, ptr %y, i64 %n) {
+entry:
+  br label %loop
+loop:
+  %i = phi i64 [0, %entry], [%k, %loop]
+  %from = getelementptr double, ptr %x, i64 %i
+  %value = load double, ptr %from
+  %half = call half @__truncdfhf2(double %value)
+  %to = getelementptr half, ptr %y, i64 %i
+  store half %half, ptr %to
+  %k = add i64 %i, 1
+  %more = icmp slt i64 %k, %n
+  br i1 %more, label %loop, label %done
+done:
+  ret void
+}
+"""

@@ -51,7 +51,8 @@ def test_p_one_gives_zeros_with_zero_gradients() -> None:
 
 
 def test_the_backward_draws_the_forward_mask() -> None:
-    for device in (Device.default().autodiff(), Device.default().autodiff().gradient_checkpointing()):
+    tracking = Device.default().autodiff()
+    for device in (tracking, tracking.gradient_checkpointing()):
         x = burn.ones(100, device=device).require_grad()
         y = F.dropout(x, 0.25)
         assert x.grad(y.sum().backward()).tolist() == y.tolist()

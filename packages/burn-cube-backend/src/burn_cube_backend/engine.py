@@ -208,7 +208,11 @@ class Engine:
 
     def index_dtype(self, *tensors: CubeTensor, count: int = 0) -> DType:
         """Return the dtype that the device likes best and that holds every place of tensors."""
-        if count > FAR or any(x.buf is not None and x.buf.length > FAR for x in tensors):
+        # An expanded dim may be longer than the memory behind it.
+        if count > FAR or any(
+            (x.buf is not None and x.buf.length > FAR) or max(x.shape, default=0) > FAR
+            for x in tensors
+        ):
             return d.int64
         return self.client.properties.index
 

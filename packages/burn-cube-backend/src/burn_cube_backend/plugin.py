@@ -19,7 +19,7 @@ from burn_cube_backend.payload import CubeTensor, number
 from burn_cube_backend.quant import QuantTensor
 from burn_cube_backend.replay import Replayed
 from burn_cube_backend.table import table_of
-from burn_std import DeviceError, DType, PluginGroup, dtypes as d, parse_dtype
+from burn_std import BackendLoadError, DeviceError, DType, PluginGroup, dtypes as d, parse_dtype
 
 PLUGINS = PluginGroup("burn.cube_runtimes", RUNTIMES)
 
@@ -133,6 +133,7 @@ class RuntimePlugin:
         runtime: the runtime's entry point in `burn.cube_runtimes`.
         library: the module that reaches the driver; an extra of this package brings it.
         about: one line.
+        extra: the extra of this package that brings the library.
         shared: every index is the one device.
     """
 
@@ -146,6 +147,7 @@ class RuntimePlugin:
         self.library = library
         self.about = about
         self.shared = shared
+        self.extra = "cuda13 (or cuda12)" if runtime == "cuda" else runtime
 
     def device_count(self) -> int:
         """Return how many devices there are; none where the extra was not asked for."""
@@ -168,6 +170,12 @@ class RuntimePlugin:
             BackendLoadError: the library or the driver is missing; says which.
             DeviceError: there is no device of that number.
         """
+        lacks = self.lacks()
+        if lacks:
+            raise BackendLoadError(
+                self.name, f"the device needs {lacks}", got="it is not installed",
+                remedy=f"Install it: uv sync --package burn-cube-backend --extra {self.extra}.",
+            )  # fmt: skip
         # The processor is one device; as on flex there are as many names for it as one asks for.
         number = 0 if self.shared else index
         count = int(PLUGINS.load(self.runtime).count())

@@ -12,6 +12,9 @@ from burn_cube_backend.payload import CubeTensor
 from burn_cube_backend.table import kernel
 from burn_std import DType
 
+# Squares of what is larger are near the end of float32.
+_HUGE = 2.0**60
+
 
 def softmax_kernel(log: bool, source: DType, out: DType, how: Layout) -> Kernel:
     """Write softmax, or its logarithm, of each row; a row of -inf is NaN."""
@@ -112,10 +115,18 @@ def norm_kernel(centred: bool, source: DType, weighted: bool, biased: bool, how:
     base = start + offset
     count = row.length.cast(kind)
     mean: Val | None = None
+    small: Val | None = None
     if means is not None:
-        (total,) = row.fold(("add", kind), body=lambda at: at.load(x, base, kind))
+
+        def read(at: At) -> tuple[Val, Val]:
+            value = at.load(x, base, kind)
+            return value, value.call("abs")
+
+        total, largest = row.fold(("add", kind), ("max", kind), body=read)
         mean = total / count
         row.store(means, mean, kind)
+        # Differences of huge elements are made small, so that their squares do not overflow.
+        small = (largest > _HUGE).pick(code.const(1 / _HUGE, kind), 1.0)
 
     def moved(at: At) -> Val:
         value = at.load(x, base, kind)
@@ -123,10 +134,15 @@ def norm_kernel(centred: bool, source: DType, weighted: bool, biased: bool, how:
 
     def squared(at: At) -> Val:
         value = moved(at)
+        if small is not None:
+            value = value * at.of(small)
         return value * value
 
     (power,) = row.fold(("add", kind), body=squared)
-    root = 1.0 / (power / count + eps).call("sqrt")
+    if small is None:
+        root = 1.0 / (power / count + eps).call("sqrt")
+    else:
+        root = small / (power / count + eps * small * small).call("sqrt")
     row.store(roots, root, kind)
 
     def written(at: At) -> None:

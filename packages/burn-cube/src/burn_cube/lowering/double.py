@@ -224,7 +224,7 @@ def _sinh64(x: Val) -> Val:
     small = (e + e / (e + 1.0)) * 0.5
     half = _exp64(t * 0.5)
     made = select(t > 22.0, half * 0.5 * half, small)
-    return select(x != x, x, copysign(made, x))
+    return copysign(select(x != x, x, made), x)
 
 
 def _cosh64(x: Val) -> Val:
@@ -238,8 +238,8 @@ def _cosh64(x: Val) -> Val:
 def _tanh64(x: Val) -> Val:
     t = abs(x)
     e = _expm1_64(select(t > 22.0, 22.0, t) * 2.0)
-    made = copysign(select(t > 1.0, 1.0 - 2.0 / (e + 2.0), e / (e + 2.0)), x)
-    return select(x != x, x, made)
+    made = select(t > 1.0, 1.0 - 2.0 / (e + 2.0), e / (e + 2.0))
+    return copysign(select(x != x, x, made), x)
 
 
 def _asinh64(x: Val) -> Val:
@@ -248,7 +248,7 @@ def _asinh64(x: Val) -> Val:
     z = select(big, 1.0, t)
     small = _log1p64(z + z * z / (1.0 + sqrt(z * z + 1.0)))
     made = select(big, _log64(t) + 0.6931471805599453, small)
-    return select(x != x, x, copysign(made, x))
+    return copysign(select(x != x, x, made), x)
 
 
 def _acosh64(x: Val) -> Val:
@@ -261,8 +261,8 @@ def _acosh64(x: Val) -> Val:
 
 def _atanh64(x: Val) -> Val:
     t = abs(x)
-    made = copysign(_log1p64(2.0 * t / (1.0 - t)) * 0.5, x)
-    made = select(t == 1.0, copysign(t * INF, x), made)
+    made = _log1p64(2.0 * t / (1.0 - t)) * 0.5
+    made = copysign(select(t == 1.0, INF, made), x)
     return select(t <= 1.0, made, NAN)
 
 
@@ -291,7 +291,8 @@ def _erf64(x: Val) -> Val:
     t = select(t > 6.0, 6.0, select(t < 1.0, 1.0, t))
     u = (t - 2.25) / (t + 2.25)
     made = copysign(1.0 - _exp64(-t * t) * horner(u, *_ERFC), x)
-    return select(abs(x) < 1.0, small, select(x != x, x, made))
+    # NaN takes the polynomial; see `_erf32` for why x is not chosen behind the copy of its sign.
+    return select(abs(x) >= 1.0, made, small)
 
 
 def _hypot64(x: Val, y: Val) -> Val:

@@ -112,7 +112,9 @@ def _erf32(x: Val) -> Val:
         s, -5.96761703e-4, 4.99119423e-3, -2.67681349e-2, 1.12819925e-1, -3.76125336e-1,
         1.28379166e-1,
     )  # fmt: skip
-    return select(abs(x) < 0.927734375, fma(p, x, x), select(x != x, x, large))
+    # NaN takes the polynomial. A choice of x behind the copy of its sign would be one masked
+    # `vpternlog`, which LLVM 20 gets wrong.
+    return select(abs(x) >= 0.927734375, large, fma(p, x, x))
 
 
 NARROW: dict[str, Callable[[Val], Val]] = {

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import threading
 from collections.abc import Sequence
+from operator import index
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -170,7 +171,8 @@ class Client:
 
     def empty(self, shape: int | Sequence[int], dtype: DType, label: str = "") -> DeviceArray:
         """Return an array whose contents are not defined; reports name its label."""
-        extents = (shape,) if isinstance(shape, int) else tuple(shape)
+        single = hasattr(shape, "__index__")
+        extents = (index(shape),) if single else tuple(map(index, shape))  # type: ignore[arg-type]
         size = math.prod(extents) * dtype.itemsize
         made = DeviceArray(self, self.pool.alloc(size, label), extents, dtype)
         if self.log is not None and self.log.thread == threading.get_ident():

@@ -30,7 +30,9 @@ from burn_std.dtypes import PLAIN, float32, float64, int32, int64, uint32, uint6
 if TYPE_CHECKING:
     from burn_cube.runtime.cuda_graph import CudaGraph
 
-REMEDY = "Install burn-cube[cuda13] (or cuda12) and NVIDIA's driver"
+REMEDY = (
+    "Install it: uv sync --package burn-cube --extra cuda13 (or cuda12). It drives NVIDIA's GPUs"
+)
 # Reads above this size go straight to the caller's memory: pinning so much costs more.
 PINNED = 16 << 20
 TO_DEVICE, TO_HOST, ON_DEVICE = 1, 2, 3
@@ -378,7 +380,7 @@ class CudaPlugin:
             )
         except ImportError as error:
             raise BackendLoadError(
-                "cuda", "cupy is installed", got=str(error), remedy=REMEDY
+                "cuda", "the cuda runtime needs cupy", got=str(error), remedy=REMEDY
             ) from error
         try:
             return int(runtime.getDeviceCount())

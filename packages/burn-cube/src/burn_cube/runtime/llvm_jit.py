@@ -10,7 +10,32 @@ from typing import Any
 import llvmlite  # type: ignore[import-untyped]  # ships no types
 import llvmlite.binding as llvm  # type: ignore[import-untyped]
 
-_LOCK = threading.Lock()
+_LOCK = threading.RLock()
+
+
+# LLVM calls this when it moves a sign from float64 to float16, and no library of the process has
+# it for certain. It rounds to float32 towards an odd mantissa first, so that the second rounding is
+# the only one that counts.
+ROUND_TO_HALF = """
+define half @__truncdfhf2(double %x) {
+  %near = fptrunc double %x to float
+  %back = fpext float %near to double
+  %exact = fcmp ueq double %back, %x
+  %a = call double @llvm.fabs.f64(double %back)
+  %b = call double @llvm.fabs.f64(double %x)
+  %above = fcmp ogt double %a, %b
+  %bits = bitcast float %near to i32
+  %lower = sub i32 %bits, 1
+  %cut = select i1 %above, i32 %lower, i32 %bits
+  %odd = or i32 %cut, 1
+  %kept = select i1 %exact, i32 %bits, i32 %odd
+  %middle = bitcast i32 %kept to float
+  %out = fptrunc float %middle to half
+  ret half %out
+}
+declare double @llvm.fabs.f64(double)
+"""
+_HELPER = "__truncdfhf2"
 
 
 class Jit:
@@ -36,6 +61,7 @@ class Jit:
             self._target.create_target_machine(**self._settings)
         )  # fmt: skip
         self._count = 0
+        self._helper: int | None = None
         self._linked: list[Any] = []
 
     def compile(self, text: str) -> bytes:
@@ -55,14 +81,23 @@ class Jit:
     def link(self, image: bytes, *symbols: str) -> list[int]:
         """Return the addresses of an object's functions."""
         with _LOCK:
+            asks = _HELPER not in symbols and _HELPER.encode() in image
+            helper = self._helping() if asks else 0
             self._count += 1
             library = llvm.JITLibraryBuilder().add_object_img(image).add_current_process()
+            if helper:
+                library = library.import_symbol(_HELPER, helper)
             for symbol in symbols:
                 library = library.export_symbol(symbol)
             tracker = library.link(self._jit, f"burn{self._count}")
             # Code stays as long as the process: programs are few and small.
             self._linked.append(tracker)
             return [tracker[symbol] for symbol in symbols]
+
+    def _helping(self) -> int:
+        if self._helper is None:
+            (self._helper,) = self.link(self.compile(ROUND_TO_HALF), _HELPER)
+        return self._helper
 
     def assembly(self, text: str) -> str:
         """Return the assembler text of a module, for a person to read."""

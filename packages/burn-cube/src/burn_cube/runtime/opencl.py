@@ -23,7 +23,10 @@ from burn_cube.runtime.queued import QueuedRuntime
 from burn_std import BackendLoadError, DeviceLostError
 from burn_std.dtypes import PLAIN, float32, float64, int32, int64, uint32, uint64
 
-REMEDY = "Install burn-cube[opencl] and a driver (an ICD) of the device, for example PoCL"
+REMEDY = (
+    "Install it: uv sync --package burn-cube --extra opencl. A device also needs a driver (ICD), "
+    "for example PoCL"
+)
 
 
 class OpenClEvent:
@@ -304,7 +307,7 @@ class OpenClPlugin:
             import pyopencl as cl
         except ImportError as error:
             raise BackendLoadError(
-                "opencl", "pyopencl is installed", got=str(error), remedy=REMEDY
+                "opencl", "the opencl runtime needs pyopencl", got=str(error), remedy=REMEDY
             ) from error
         try:
             platforms = cl.get_platforms()

@@ -23,7 +23,8 @@ Ints = tuple[int, ...]
 def is_half(x: Any) -> bool:
     """Return whether x is a tensor of a 16-bit float."""
     dtype = getattr(x, "dtype", None)
-    return dtype is not None and dtype.is_float and dtype.bits == 16
+    # A number of numpy has a dtype as well, of another kind.
+    return isinstance(dtype, DType) and dtype.is_float and dtype.bits == 16
 
 
 def in_f32(*, keep: Ints = ()) -> Callable[[Callable[..., Any]], Callable[..., Any]]:

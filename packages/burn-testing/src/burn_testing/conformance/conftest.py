@@ -8,6 +8,7 @@ import pytest
 
 from burn_dispatch import device as find_device
 from burn_testing.conformance.reference import reference as find_reference
+from burn_testing.devices import another
 
 
 @pytest.fixture(scope="session")
@@ -24,6 +25,5 @@ def reference(backend: str) -> Any:
 
 @pytest.fixture(scope="session")
 def other(backend: str) -> Any:
-    """Another device of the same backend."""
-    name, _, index = backend.partition(":")
-    return find_device(f"{name}:{int(index or 0) + 1}")
+    """Another device, of the same backend where it has one."""
+    return another(find_device(backend))
