@@ -179,11 +179,7 @@ class OpenClRuntime(QueuedRuntime):
     def _compile(self, source: Source, options: Sequence[str]) -> tuple[Program, bytes]:
         cl = self.cl
         try:
-            with warnings.catch_warnings():
-                # Remarks of the driver's compiler on good code are of no use to anybody.
-                warnings.simplefilter("ignore", cl.CompilerWarning)
-                # pyopencl's own cache knows neither bounds nor damaged entries.
-                built = cl.Program(self.context, source.text).build(list(options), cache_dir=False)
+            built = self._built(cl.Program(self.context, source.text), options)
         except cl.Error as error:
             raise LaunchError(
                 source.kernel.name, f"{self.name} compiles the kernel",
@@ -192,11 +188,17 @@ class OpenClRuntime(QueuedRuntime):
         (image,) = built.get_info(cl.program_info.BINARIES)
         return OpenClProgram(self, source, cl.Kernel(built, source.entry)), bytes(image)
 
+    def _built(self, program: Any, options: Sequence[str]) -> Any:
+        with warnings.catch_warnings():
+            # Remarks of the driver's compiler on good code are of no use to anybody.
+            warnings.simplefilter("ignore", self.cl.CompilerWarning)
+            # pyopencl's own cache knows neither bounds nor damaged entries.
+            return program.build(list(options), cache_dir=False)
+
     def _restore(self, source: Source, options: Sequence[str], image: bytes) -> Program | None:
         cl = self.cl
         try:
-            built = cl.Program(self.context, [self._raw], [image])
-            built = built.build(list(options), cache_dir=False)
+            built = self._built(cl.Program(self.context, [self._raw], [image]), options)
             return OpenClProgram(self, source, cl.Kernel(built, source.entry))
         except cl.Error:
             return None
