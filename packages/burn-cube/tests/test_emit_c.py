@@ -10,6 +10,7 @@ import burn_cube as bc
 from burn_cube.conformance import cases
 from burn_cube.emit.cuda import Architecture, emit_cuda
 from burn_cube.emit.opencl import Capabilities, emit_opencl
+from burn_cube.errors import Where
 from burn_std.dtypes import bfloat16, bool_, float16, float32, float64, int8, int32, int64, uint32
 
 BOTH = pytest.mark.parametrize("emit", [emit_opencl, emit_cuda], ids=["opencl", "cuda"])
@@ -223,3 +224,25 @@ def test_copies_go_on_behind_where_the_chip_can():
     assert "cp.async.wait_all" in emit_cuda(kernel)
     for text in (emit_cuda(kernel, Architecture(75, 64 << 10)), emit_opencl(kernel)):
         assert "async" not in text
+
+
+@BOTH
+def test_what_a_language_lacks_is_refused_at_the_users_line(emit):
+    b = bc.Builder("odd", cube_dim=32)
+    x, i = b.buffer("x", float32), b.special("absolute_pos")
+    b.where = Where("model.py", 7, 5, "    y = cbrt(x[i])", "kernel")
+    b.store(x, i, b.emit("cbrt", float32, (b.load(x, i),)))
+    with pytest.raises(bc.KernelError, match=r"cbrt: (opencl|cuda) has no cbrt") as caught:
+        emit(b.finish())
+    assert (caught.value.file, caught.value.line, caught.value.column) == ("model.py", 7, 5)
+
+
+@BOTH
+def test_a_plane_sum_of_bools_is_refused_at_the_users_line(emit):
+    b = bc.Builder("odd", cube_dim=32)
+    x, i = b.buffer("x", bool_), b.special("absolute_pos")
+    b.where = Where("model.py", 9, 1, "plane_sum(x[i])", "kernel")
+    b.store(x, i, b.emit("plane", bool_, (b.load(x, i),), {"kind": "sum"}))
+    with pytest.raises(bc.KernelError, match="has no plane sum of bool") as caught:
+        emit(b.finish())
+    assert caught.value.line == 9

@@ -10,8 +10,9 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from burn_cube.emit.c_memory import MemoryWriter
+from burn_cube.emit.c_plane import plane_kinds
 from burn_cube.emit.c_values import conversion, literal, value_of
-from burn_cube.emit.dialect import Dialect
+from burn_cube.emit.dialect import Dialect, lacking
 from burn_cube.ir import Kernel, Op, Region, walk
 from burn_cube.lowering.copies import copies_at_once
 from burn_cube.lowering.halves import widen_halves
@@ -165,7 +166,7 @@ class Writer(MemoryWriter):
 
     def _pure(self, op: Op) -> None:
         if op.name not in PURE:
-            raise NotImplementedError(f"the C emitter has no {op.name}")
+            raise lacking(self.dialect.name, op)
         dtype = scalar_of(op.args[0].type)
         lanes = zip(*[self.lanes(arg) for arg in op.args], strict=True)
         self.define(op, [value_of(op.name, dtype, args, self) for args in lanes])
@@ -280,9 +281,11 @@ class Writer(MemoryWriter):
         self.line(self.dialect.barrier(op.attrs["scope"]))
 
     def _do_plane(self, op: Op) -> None:
-        dtype = scalar_of(op.args[0].type)
+        dtype, kind = scalar_of(op.args[0].type), op.attrs["kind"]
+        if dtype.kind not in plane_kinds(kind):
+            raise lacking(self.dialect.name, op, f"plane {kind} of {dtype.name}")
         args = [self.text(arg) for arg in op.args]
-        self.define(op, [self.dialect.plane(op.attrs["kind"], dtype, args, self)])
+        self.define(op, [self.dialect.plane(kind, dtype, args, self)])
 
     def _tile(self, op: Op) -> None:
         self.dialect.tile(op, self)

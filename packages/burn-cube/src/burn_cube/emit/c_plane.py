@@ -15,6 +15,16 @@ if TYPE_CHECKING:
     from burn_cube.emit.c_memory import MemoryWriter
 
 
+_NUMBERS = ("int", "uint", "float")
+
+
+def plane_kinds(kind: str) -> tuple[str, ...]:
+    """Return the kinds of dtypes that a plane operation takes."""
+    if kind in ("all", "any", "ballot"):
+        return ("bool",)
+    return (*_NUMBERS, "bool") if "shuffle" in kind or kind == "broadcast" else _NUMBERS
+
+
 def plane_call(kind: str, dtype: DType, t: str, args: list[str], writer: MemoryWriter) -> str:
     """Return the call of a plane operation, adding its function.
 
@@ -39,8 +49,6 @@ def plane_call(kind: str, dtype: DType, t: str, args: list[str], writer: MemoryW
         writer.need(name, _move(kind, name, t))
         call = f"{name}({value}, (i32)({args[1]}) PLANE_ARGS)"
         return f"{call} != 0" if dtype is bool_ else call
-    if dtype.kind not in ("int", "uint", "float"):
-        raise NotImplementedError(f"plane {kind} of {dtype.name}")
     stem = {"sum": "add", "prod": "mul"}.get(kind.rpartition("_")[2], kind)
     combined = value_of(stem, dtype, ("v", "w"), writer)
     if kind in ("sum", "prod", "min", "max"):

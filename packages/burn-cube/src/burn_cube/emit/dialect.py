@@ -5,12 +5,27 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING
 
+from burn_cube.errors import KernelError
 from burn_cube.ir import Kernel, Op
 from burn_cube.types import Tile
 from burn_std.dtypes import DType
 
 if TYPE_CHECKING:
     from burn_cube.emit.c_memory import MemoryWriter
+
+
+def lacking(language: str, op: Op, what: str | None = None) -> KernelError:
+    """Return the error of an operation for which a language has no words, at the user's line.
+
+    Args:
+        language: name of the dialect.
+        op: the operation.
+        what: the operation in words, if its name says too little.
+    """
+    return KernelError(
+        op.name, f"{language} has no {what or op.name}", where=op.where,
+        remedy="Ask the device first: client.properties.",
+    )  # fmt: skip
 
 
 class Dialect(ABC):
@@ -122,7 +137,7 @@ class Dialect(ABC):
 
     def dynamic(self, dtype: DType, name: str, offset: int) -> list[str]:
         """Return the declaration of shared memory at an offset of what the launch asks for."""
-        raise NotImplementedError(name)
+        raise KernelError(name, f"{self.name} declares all shared memory itself")
 
     def takes_tiles(self, kernel: Kernel) -> bool:
         """Return whether the device multiplies the kernel's tiles itself."""
@@ -130,11 +145,11 @@ class Dialect(ABC):
 
     def tile_variables(self, type_: Tile) -> tuple[str, int]:
         """Return the C type and the number of variables that hold a tile."""
-        raise NotImplementedError(type_.short)
+        raise KernelError("tile", f"{self.name} keeps tiles in memory", got=type_.short)
 
     def tile(self, op: Op, writer: MemoryWriter) -> None:
         """Write an operation on matrix tiles."""
-        raise NotImplementedError(op.name)
+        raise lacking(self.name, op)
 
     def takes_copies(self, kernel: Kernel) -> bool:
         """Return whether the device makes the kernel's asynchronous copies behind."""
@@ -142,7 +157,7 @@ class Dialect(ABC):
 
     def copy(self, op: Op, writer: MemoryWriter) -> None:
         """Write an asynchronous copy, or the wait for all of them."""
-        raise NotImplementedError(op.name)
+        raise lacking(self.name, op)
 
     def takes_math(self) -> bool:
         """Return whether the device's math functions are fast and exact enough."""
