@@ -36,6 +36,7 @@ class Engine:
         providers: libraries of the device by what they compute, found at first use.
         log_lock: held while a run of a plan is noted.
         replayed: plans that keep memory for their next run.
+        label: the operation that runs, for reports of who holds memory.
     """
 
     def __init__(self, client: Client) -> None:
@@ -47,6 +48,7 @@ class Engine:
         self._layouts: dict[Any, int] = {}
         self._layout_count = 0
         self._scratch = threading.local()
+        self.label = ""
         self._loaded: dict[Any, Program] = {}
         self._sites: dict[tuple[str, int, int, bool], int] = {}
         self._record: DeviceArray | None = None
@@ -64,13 +66,13 @@ class Engine:
         """Return a row-major tensor with undefined elements."""
         return CubeTensor(self.flat(size_of(shape), dtype), shape, dense(shape), dtype)
 
-    def flat(self, count: int, dtype: DType) -> DeviceArray:
-        """Return memory for so many elements, at least one."""
-        return self.client.empty(max(count, 1), dtype)
+    def flat(self, count: int, dtype: DType, label: str = "") -> DeviceArray:
+        """Return memory for so many elements, at least one; reports name it by its label."""
+        return self.client.empty(max(count, 1), dtype, label or self.label)
 
     def memory(self, size: int) -> DeviceArray:
         """Return so many bytes."""
-        return self.client.empty(size, d.uint8)
+        return self.client.empty(size, d.uint8, "results of plans")
 
     def scratch(self, size: int) -> int:
         """Return the address of memory for one native call of this thread."""
@@ -107,6 +109,7 @@ class Engine:
         """Return a tensor with the elements of an array."""
         if self.log is not None and self.log.thread == threading.get_ident():
             self.log.broken = "data of the host are sent"
+        self.label = "data from the host"
         made = self.empty(array.shape, dtype)
         if array.size and made.buf is not None:
             flat = np.ascontiguousarray(array).reshape(-1)

@@ -105,6 +105,7 @@ def kernel(name: str, *, checked: bool = False) -> Callable[[F], F]:
                 return x
 
             def call(*args: Any) -> Any:
+                engine.label = name
                 return fn(engine, *[ready(a) for a in args])
 
             return call

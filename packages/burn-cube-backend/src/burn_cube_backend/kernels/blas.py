@@ -23,7 +23,7 @@ from burn_cube_backend.geometry import Ints, broadcast_shape, broadcast_strides,
 from burn_cube_backend.kernels.blas_native import WORDS, text
 from burn_cube_backend.kernels.maps import HALVES, converted, copied
 from burn_cube_backend.payload import CubeTensor
-from burn_std import DType, dtypes as d
+from burn_std import BackendLoadError, DType, dtypes as d
 
 _PLAIN, _TRANSPOSED = 111, 112
 # Multiplications below which a second thread costs more than it brings.
@@ -58,9 +58,12 @@ def library() -> Library | None:
             }
             threads = loaded.scipy_openblas_get_num_threads64_
             return Library(products, threads, loaded.scipy_openblas_set_num_threads64_)
-        except (OSError, AttributeError):
+        except (OSError, AttributeError) as cause:
             if named:
-                raise
+                raise BackendLoadError(
+                    "cpu", "BURN_CPU_BLAS names a library with OpenBLAS's symbols",
+                    got=f"{named!r}: {cause}", remedy="Name another one, or write off.",
+                ) from cause  # fmt: skip
     return None
 
 

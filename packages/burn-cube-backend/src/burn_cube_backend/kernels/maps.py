@@ -309,6 +309,7 @@ class Map:
 
     def _unary(self) -> Callable[[CubeTensor], CubeTensor]:
         plans, general, new, start = self.plans, self.general, self._new, self.engine.start
+        name = self.entry.name
 
         def unary(x: CubeTensor) -> CubeTensor:
             buf = x.buf
@@ -316,7 +317,7 @@ class Map:
                 return general(x)
             key = (x.shape, x.strides, buf.length > FAR, x.offset % LANES)
             plan = plans.get(key) or self._kept(key, (x,))
-            flat = new(plan.count, plan.out)
+            flat = new(plan.count, plan.out, name)
             if plan.dense:
                 if plan.count:
                     start(plan.program, plan.cubes, (flat, buf, plan.count, x.offset))
@@ -329,6 +330,7 @@ class Map:
 
     def _binary(self) -> Callable[[CubeTensor, CubeTensor], CubeTensor]:
         plans, general, new, start = self.plans, self.general, self._new, self.engine.start
+        name = self.entry.name
 
         def binary(x: CubeTensor, y: CubeTensor) -> CubeTensor:
             a, b = x.buf, y.buf
@@ -337,7 +339,7 @@ class Map:
             far = a.length > FAR or b.length > FAR
             key = (x.shape, x.strides, y.shape, y.strides, far, x.offset % LANES, y.offset % LANES)
             plan = plans.get(key) or self._kept(key, (x, y))
-            flat = new(plan.count, plan.out)
+            flat = new(plan.count, plan.out, name)
             if plan.dense:
                 if plan.count:
                     args: Any = (flat, a, b, plan.count, x.offset, y.offset)
@@ -352,7 +354,7 @@ class Map:
             a: Any = x.buf
             key = (x.shape, x.strides, a.length > FAR, x.offset % LANES)
             plan = plans.get(key) or self._kept(key, (x, y))
-            flat = new(plan.count, plan.out)
+            flat = new(plan.count, plan.out, name)
             if plan.dense:
                 if plan.count:
                     args: Any = (flat, a, y.value, plan.count, x.offset)
@@ -365,7 +367,7 @@ class Map:
         return binary
 
     @property
-    def _new(self) -> Callable[[int, DType], DeviceArray]:
+    def _new(self) -> Callable[[int, DType, str], DeviceArray]:
         return self.engine.flat
 
     def _kept(self, key: Any, inputs: tuple[CubeTensor, ...]) -> Plan:
@@ -407,6 +409,7 @@ class Map:
                 key_, self._plan(inputs, attrs, [x is not None and x.buf is None for x in inputs])
             )
         plan, kinds = found
+        self.engine.label = self.entry.name
         if kinds:
             numbers = [plain(v, k) for v, k in zip(numbers, kinds, strict=True)]
         return launch(self.engine, plan, result(self.engine, plan), arrays, numbers)

@@ -180,6 +180,7 @@ def normal_dims(shape: Ints, dims: Dims) -> Ints:
 def reduce(engine: Engine, r: Reducer, x: CubeTensor, dims: Dims, keepdim: bool) -> CubeTensor:
     """Return the reduction of a tensor over dims."""
     key = (r, x.shape, x.strides, dims, keepdim)
+    engine.label = r.op
     seen = reduce_cpu.planned(engine, key, x)
     if seen is not None:
         return seen
