@@ -20,7 +20,10 @@ import nox
 ROOT = Path(__file__).parent
 REPORTS = ROOT / ".nox" / "reports"
 PACKAGES = sorted(path.parent.name for path in ROOT.glob("packages/*/pyproject.toml"))
-BACKENDS = ["flex", "fusion-flex"]
+BACKENDS = ["flex", "fusion-flex", "cpu"]
+# Those that `matrix` adds: OpenCL needs a driver, which a fresh machine has not.
+MORE = ["fusion-cpu", "opencl"]
+GPUS = ["cuda", "fusion-cuda"]
 # The tests that cross packages; those of other sessions left out.
 CROSSING = [
     *("tests", "packages/burn-testing/src/burn_testing/conformance"),
@@ -37,7 +40,7 @@ nox.options.sessions = [
     "repo",
     "types",
     "unit",
-    "tests",
+    *(f"tests({backend})" for backend in BACKENDS),
     "doctest",
     "docs",
     "examples",
@@ -151,10 +154,15 @@ def unit(session: nox.Session, package: str) -> None:
 
 
 @nox.session
-@nox.parametrize("backend", BACKENDS, ids=BACKENDS)
+@nox.parametrize("backend", BACKENDS + MORE + GPUS, ids=BACKENDS + MORE + GPUS)
 def tests(session: nox.Session, backend: str) -> None:
     """What crosses packages: operator cases, gradients, bugs, laws; on one backend."""
-    pytest(session, f"tests-{backend}", *CROSSING, "-n2", f"--burn-backend={backend}")
+    pytest(session, f"tests-{backend}", *crossing(backend), "-n2", f"--burn-backend={backend}")
+
+
+def crossing(backend: str) -> list[str]:
+    """Return what `tests` runs on a backend; what names its devices itself runs once."""
+    return [*CROSSING, *([] if backend == "cpu" else ["--ignore=tests/cube"])]
 
 
 @nox.session
@@ -217,8 +225,9 @@ def audit(session: nox.Session) -> None:
 @nox.session
 def matrix(session: nox.Session) -> None:
     """Every test on every backend, nothing sampled."""
-    for backend in BACKENDS:
-        pytest(session, f"matrix-{backend}", *CROSSING, "-n2", f"--burn-backend={backend}")
+    for backend in BACKENDS + MORE:
+        given = [*crossing(backend), "-n2", f"--burn-backend={backend}"]
+        pytest(session, f"matrix-{backend}", *given)
 
 
 @nox.session(venv_backend="virtualenv")

@@ -71,7 +71,9 @@ def _selected(op: str, x: Spec, index: Spec, dim: int) -> Spec:
 
 
 def index_select(x: Spec, index: Spec, dim: int) -> Spec:
-    """Rule of index_select: index is rank 1 (or 0)."""
+    """Rule of index_select: index is rank 1 (or 0), of one element for an input of rank 0."""
+    if not x.shape and prod(index.shape) != 1:
+        raise ShapeError("index_select", "an input of rank 0 takes one index", got=index)
     return _selected("index_select", x, index, dim)
 
 

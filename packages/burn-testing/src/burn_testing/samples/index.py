@@ -70,6 +70,7 @@ sample("index_select", t(3, 4), t(0, dtype="i64"), attrs=(1,))
 sample("index_select", t(), ints([0]), attrs=(0,))
 error("index_select", "out_of_range", IndexRangeError, t(3), ints([5]), attrs=(0,))
 error("index_select", "rank", ShapeError, t(3), ints([[0]]), attrs=(0,))
+error("index_select", "scalar", ShapeError, t(), ints([0, 0]), attrs=(0,))
 
 sample("index_add", t(3, 2), ints([0, 0, 2]), t(3, 2), attrs=(0, 1), dtypes=NUMERIC_NAMES, length=3)
 sample("index_add", t(2, 3), ints([1, 1]), t(2, 2), attrs=(1, 2), dtypes=NUMERIC_NAMES, length=3)
