@@ -66,7 +66,7 @@ def _grow(x: Any, y: Any, s: float) -> Any:
 
 def _fill(x: Any, y: Any, s: float) -> Any:
     z = x * 1
-    z[::2] = y[..., :1].sum().to(z.dtype)
+    z[::2] = y[..., :1].amax().to(z.dtype)
     return z
 
 
@@ -129,7 +129,7 @@ OPS: dict[str, tuple[Callable[[Any, Any, float], Any], str]] = {
     "assign": (_assign, "mul"),
     "rebind": (_rebind, "add"),
     "grow": (_grow, "add"),
-    "fill": (_fill, "sum"),
+    "fill": (_fill, "mul"),
     "random": (lambda x, y, s: burn.rand(*x.shape, device=x.device) + s, "add"),
     "integers": (lambda x, y, s: burn.randint(-5, 9, x.shape, device=x.device), "slice"),
     "dropout": (lambda x, y, s: F.dropout(x, 0.5, training=True), "dropout"),

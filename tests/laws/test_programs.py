@@ -12,6 +12,7 @@ from math import prod
 from typing import Any
 
 import numpy as np
+import pytest
 from hypothesis import given, settings, strategies as st
 
 import burn
@@ -142,12 +143,13 @@ def same(found: Any, expected: Any) -> None:
     assert np.array_equal(a, b, equal_nan=a.dtype.kind == "f") or a.tobytes() == b.tobytes()
 
 
+@pytest.mark.parametrize("name", ["flex", "cpu"])
 @settings(max_examples=max(300, settings().max_examples))
-@given(PROGRAMS)
-def test_a_recorded_program_is_the_eager_one(program: list[Any]) -> None:
-    flex, fused = burn.device("flex"), burn.device("fusion-flex")
+@given(program=PROGRAMS)
+def test_a_recorded_program_is_the_eager_one(name: str, program: list[Any]) -> None:
+    eager, fused = burn.device(name), burn.device(f"fusion-{name}")
     for shift in (0.0, 0.25):
-        expected, refused = run(program, flex, shift)
+        expected, refused = run(program, eager, shift)
         found, also = run(program, fused, shift)
         assert [r.partition(":")[0] for r in also] == [r.partition(":")[0] for r in refused]
         assert len(found) == len(expected)

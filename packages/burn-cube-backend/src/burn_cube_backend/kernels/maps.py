@@ -233,11 +233,11 @@ def plan_of(
     index = engine.index_dtype(*tensors, *([] if into is None else [into]), count=count)
     if into is None and len(extents) == 1 and all(m == (1,) or count == 1 for m in merged):
         width = vector_width(engine, out, tensors, count)
-        spec = (name, node, operands, out, index)
+        flat = (name, node, operands, out, index)
         if width > 1:
-            program = engine.loaded(vector_kernel, (*spec, width))
+            program = engine.loaded(vector_kernel, (*flat, width))
             return Plan(program, shape, out, count, (), True, width)
-        program = engine.loaded(dense_kernel, spec)
+        program = engine.loaded(dense_kernel, flat)
         return Plan(program, shape, out, count, (), True)
     tail = extents + tuple(s for m in merged for s in m)
     spec = (name, node, operands, out, len(extents), index)

@@ -376,11 +376,11 @@ class Expander(Calls):
         if not isinstance(step, Val) and step == 0:
             raise self.error(node.iter, "range", "the step is not 0", 0)
         type_ = self._range_type(node, start, stop, step)
-        ops = [coerce_to(value, type_, "range") for value in (start, stop, step)]
+        first, end, by = (coerce_to(value, type_, "range") for value in (start, stop, step))
         self.enter(node.body)
         self.where(node)
         frame, builder = self.frame, self.builder
-        with builder.for_(*ops) as index:
+        with builder.for_(first, end, by) as index:
             loop = builder.region
             frame.loops.append(Loop(_owner(builder.loops), frame.depth + 1))
             shadowed = frame.env.get(node.target.id, MISSING)

@@ -142,8 +142,8 @@ class _Tiles:
             row = self.first(a.type) + place // op.type.cols * inner
             col = self.first(b.type) + place % op.type.cols
             builder = self.builder
-            ends = [builder.const(n, builder.index) for n in (0, inner)]
-            with builder.for_(*ends) as k_op:
+            start, stop = (builder.const(n, builder.index) for n in (0, inner))
+            with builder.for_(start, stop) as k_op:
                 k = Val(k_op)
                 x = cast(left[row + k], float32)
                 y = cast(right[col + k * b.type.cols], float32)

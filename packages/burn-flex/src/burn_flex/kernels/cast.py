@@ -81,6 +81,23 @@ def converted(x: Array, dtype: DType) -> Any:
     return _converter(x.dtype, NATIVE[dtype])(x)
 
 
+def element(value: Any, target: np.dtype[Any]) -> Any:
+    """Return a Python number as an element: ints wrap into integers, floats saturate.
+
+    Example:
+        >>> element(300, np.dtype("uint8")), element(-1.25, np.dtype("uint8"))
+        (44, 0)
+    """
+    if target.kind not in "iu":
+        return value
+    low, high = int(np.iinfo(target).min), int(np.iinfo(target).max)
+    if isinstance(value, float):
+        if value != value:
+            return 0
+        return low if value <= low else high if value >= high else int(value)
+    return (int(value) - low) % (high - low + 1) + low
+
+
 @maker("nan_to_num", checked=True)
 def nan_to_num(dtype: np.dtype[Any]) -> Fn:
     """NaN, inf and -inf as given numbers; None is 0 for NaN, else the dtype's largest."""

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from burn_flex.kernels.cast import element
 from burn_flex.kernels.precision import F32, Array, is_half
 from burn_flex.table import kernel
 
@@ -27,7 +28,9 @@ def _inner(pads: Pads, shape: tuple[int, ...]) -> tuple[tuple[slice, ...], tuple
 
 def _constant(x: Array, pads: Pads, value: float) -> Array:
     shape = tuple(n + a + b for n, (a, b) in zip(x.shape, pads, strict=True))
-    out = np.zeros(shape, x.dtype) if value == 0 else np.full(shape, value, x.dtype)
+    out = (
+        np.zeros(shape, x.dtype) if value == 0 else np.full(shape, element(value, x.dtype), x.dtype)
+    )
     padded, original = _inner(pads, x.shape)
     out[padded] = x[original]
     return out

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from burn_backend import Memo
-from burn_flex.kernels.cast import converted
+from burn_flex.kernels.cast import converted, element
 from burn_flex.kernels.precision import F32, F64, I64, Array, Fn, is_float, is_half
 from burn_flex.table import NATIVE, kernel, maker
 from burn_ir.rules.shape import slice_extents
@@ -217,7 +217,7 @@ def full(dtype: DType, shape: Shape, value: float) -> Array:
     if value == 0 and copysign(1, value) > 0:
         return np.zeros(shape, NATIVE[dtype])  # pages of zeros cost nothing until touched
     out = np.empty(shape, NATIVE[dtype])
-    out.fill(value)
+    out.fill(element(value, out.dtype))
     return out
 
 

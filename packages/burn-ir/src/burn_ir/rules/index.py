@@ -67,6 +67,9 @@ def _selected(op: str, x: Spec, index: Spec, dim: int) -> Spec:
     if not x.shape:
         return x
     n = prod(index.shape)
+    if n and not x.shape[dim]:
+        # No index is inside: known without reading one, and nothing may run that would tell.
+        raise IndexRangeError(op, f"dim {dim} has no element to take", got=f"{n} indices")
     return Spec(tuple(n if i == dim else e for i, e in enumerate(x.shape)), x.dtype)
 
 
