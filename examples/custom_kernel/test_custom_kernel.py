@@ -9,8 +9,8 @@ import pytest
 
 import burn
 
-CPU, OPENCL, CUDA = "cube-cpu", "cube-opencl", "cube-cuda"
-WITH_KERNEL = (CPU, OPENCL, CUDA, "cube-interp")
+CPU, OPENCL, CUDA = "cpu", "opencl", "cuda"
+WITH_KERNEL = (CPU, OPENCL, CUDA, "interp")
 # Relative to the largest value; the rounding of the dtype, a few times over.
 BOUNDS = {"float32": 2e-5, "float64": 1e-9, "float16": 3e-3, "bfloat16": 2e-2}
 
@@ -24,7 +24,7 @@ def present(name: str) -> bool:
 def device(request: pytest.FixtureRequest) -> str:
     """Every device that can run the kernel, and one that runs the decomposition."""
     name = str(request.param)
-    if name != "cube-interp" and not present(name):
+    if name != "interp" and not present(name):
         pytest.skip(f"no {name} here")
     return name
 

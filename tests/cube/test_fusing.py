@@ -37,7 +37,7 @@ def units(device: Any, fn: Callable[[], Any]) -> list[str]:
 
 @pytest.fixture
 def fused() -> Any:
-    return burn.device("fusion-cube-cpu")
+    return burn.device("fusion-cpu")
 
 
 def tensors(device: Any, *shapes: tuple[int, ...]) -> list[Any]:
@@ -88,7 +88,7 @@ DTYPES = (burn.float32, burn.float16, burn.bfloat16, burn.float64, burn.int32, b
 # A kernel takes PoCL a third of a second to compile, so it gets one dtype.
 @pytest.mark.parametrize(
     ("name", "dtype"),
-    [*(("cube-cpu", t) for t in DTYPES), ("cube-opencl", burn.float16)],
+    [*(("cpu", t) for t in DTYPES), ("opencl", burn.float16)],
     ids=str,
 )
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from burn_std import IndexRangeError
 from tests.laws.test_programs import OPS, run, same
 
 F = burn.functional
-EAGER, FUSED = burn.device("cube-cpu"), burn.device("fusion-cube-cpu")
+EAGER, FUSED = burn.device("cpu"), burn.device("fusion-cpu")
 # Equal numbers make a replay; others make numbers late, check them, and replay with them.
 SHIFTS = (0.0, 0.0, 0.0, 0.25, 0.5, 0.75, 1.0, 0.0)
 

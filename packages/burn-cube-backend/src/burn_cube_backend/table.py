@@ -88,7 +88,7 @@ def kernel(name: str, *, checked: bool = False) -> Callable[[F], F]:
         ...     cubes = -(-out.size // 256)
         ...     halve.launch(engine.client, cubes, engine.array(x), engine.array(out))
         ...     return out
-        >>> x = burn.tensor([3.0, 5.0], device=burn.device("cube-interp"))
+        >>> x = burn.tensor([3.0, 5.0], device=burn.device("interp"))
         >>> getattr(x.b, name)(x).tolist()
         [1.5, 2.5]
     """

@@ -136,10 +136,11 @@ class CpuProgram(Program):
 
     def prepared(self, cubes: tuple[int, int, int], args: Sequence[Any]) -> NativeCall:
         """Return a launch for a list of them."""
-        words = self._packer.pack(cubes, args, self.runtime.fault_address)
+        words = bytearray(self._size)
+        self._pack(words, args, *cubes, self.runtime.fault_address)
         total = math.prod(cubes)
         about = describe(self.kernel, args)
-        return NativeCall(self.address, words, total, self.grain(total), self.kernel, about)
+        return NativeCall(self.address, bytes(words), total, self.grain(total), self.kernel, about)
 
     @property
     def prints(self) -> bool:
