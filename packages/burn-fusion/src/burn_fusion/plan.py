@@ -15,6 +15,7 @@ from typing import Any
 
 from burn_backend import Backend
 from burn_fusion.groups import Fused, units_of
+from burn_fusion.mode import compared, mode
 from burn_fusion.segment import Value, axis_classes
 from burn_ir import CATALOG, Entry
 
@@ -144,27 +145,47 @@ class Plan:
         donate: frozenset[int],
         inner: Backend,
     ) -> None:
+        wanted = mode()
         self.live = live
-        self.donate = donate
+        # Who compares runs twice, so nothing is overwritten.
+        self.donate = donate = frozenset() if wanted == "check" else donate
         self.steps = decode([v.op for v in vals])
 
         def tensor(slot: int) -> Value:
             return vals[slot] if slot >= 0 else ext[-1 - slot]
 
         self.units: Sequence[Step | Fused] = self.steps
-        if inner.fuser is not None:
+        if inner.fuser is not None and wanted != "off":
             self.units = units_of(self.steps, live, tensor, inner.fuser)
         alone = [u for u in self.units if isinstance(u, Step)]
         bind_kernels(alone, inner, lambda s: tensor(s).dtype)
+        self.runs = 0
+        self._written(vals, ext, inner)
+        self.run: Callable[..., Any] = self.function
+        if wanted != "off":
+            scalars = [(s.slot, k) for s in self.steps for k in s.scalars()]
+            self.run = inner.bound(self.function, scalars)
+        if wanted == "check":
+            self.run = compared(self, self._one_by_one(vals, ext, inner), inner)
+
+    def _written(self, vals: list[Value], ext: list[Value], inner: Backend) -> None:
+        """Write the text and make its function."""
         self.lines: list[int] = []
         self.source, constants = _source(self, vals, ext, inner)
-        self.runs = 0
         self.filename = name = f"<burn plan of {len(self.steps)} operations #{next(_serial)}>"
         linecache.cache[name] = (len(self.source), None, self.source.splitlines(True), name)
         exec(compile(self.source, name, "exec"), constants)
         self.function: FunctionType = constants["plan"]
-        scalars = [(s.slot, k) for s in self.steps for k in s.scalars()]
-        self.run: Callable[..., Any] = inner.bound(self.function, scalars)
+
+    def _one_by_one(self, vals: list[Value], ext: list[Value], inner: Backend) -> FunctionType:
+        """Return the function that calls a kernel for each operation, in their order."""
+        plain = object.__new__(Plan)
+        plain.live, plain.donate = self.live, self.donate
+        plain.steps = decode([v.op for v in vals])
+        plain.units = plain.steps
+        bind_kernels(plain.steps, inner, lambda s: (vals[s] if s >= 0 else ext[-1 - s]).dtype)
+        plain._written(vals, ext, inner)
+        return plain.function
 
     def step_at(self, line: int) -> int:
         """Return which step a line of the text belongs to."""
