@@ -8,6 +8,7 @@ from burn_core.behaviour import (
 from burn_core.capture import Capture, capture
 from burn_core.config import Config
 from burn_core.constructor import ModuleConfig
+from burn_core.explain import Explanation, KernelRow, PlanReport, explain
 from burn_core.module import Module, source_of
 from burn_core.parameter import Buffer, Parameter, id_text
 from burn_core.reparameterization import (
@@ -36,6 +37,8 @@ __all__ = [
     "Capture",
     "Config",
     "DTypePolicy",
+    "Explanation",
+    "KernelRow",
     "LoadedKeys",
     "Lora",
     "Module",
@@ -43,6 +46,7 @@ __all__ = [
     "ModuleRecord",
     "ParamGroup",
     "Parameter",
+    "PlanReport",
     "Quantizer",
     "Reparameterization",
     "Selector",
@@ -52,6 +56,7 @@ __all__ = [
     "apply_lora",
     "average_buffers",
     "capture",
+    "explain",
     "group_of",
     "id_text",
     "init",

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 from typing import Any
 
 from burn_backend import Backend
+from burn_fusion.groups import Fused
 from burn_fusion.plan import Plan
 from burn_fusion.segment import Value
+from burn_std import DType
 
 
 class PlanRun:
@@ -18,7 +21,7 @@ class PlanRun:
         numbers: run-time values by slot.
     """
 
-    __slots__ = ("_inner", "_plan", "inputs", "numbers", "outputs")
+    __slots__ = ("_inner", "_plan", "_specs", "inputs", "numbers", "outputs")
 
     def __init__(
         self, inner: Backend, plan: Plan, vals: Sequence[Value], ext: Sequence[Value],
@@ -29,6 +32,34 @@ class PlanRun:
         self.inputs = list(ext)
         self.outputs = [vals[slot] for slot in plan.live]
         self.numbers = dict(numbers)
+        self._specs = [(v.shape, v.dtype) for v in vals]
+
+    def units(self) -> list[tuple[list[str], int, int]]:
+        """Return what the plan calls: its operations, the bytes that it reads and that it writes.
+
+        A view moves nothing, and a tensor that is read twice by one call is read once.
+        """
+        out = []
+        for unit in self._plan.units:
+            steps = unit.steps if isinstance(unit, Fused) else [unit]
+            names = [s.entry.name for s in steps]
+            if all(s.entry.klass == "view" or s.is_number for s in steps):
+                out.append((names, 0, 0))
+                continue
+            read = sum(self._bytes(s) for s in dict.fromkeys(unit.reads()))
+            out.append((names, read, sum(self._bytes(s) for s in unit.writes())))
+        return out
+
+    def least(self) -> int:
+        """Return the bytes that any way to compute the plan's results moves: inputs and results."""
+        read = sum(_size(v.shape, v.dtype) for v in self.inputs)
+        return read + sum(_size(v.shape, v.dtype) for v in self.outputs)
+
+    def _bytes(self, slot: int) -> int:
+        if slot >= 0:
+            return _size(*self._specs[slot])
+        v = self.inputs[-1 - slot]
+        return _size(v.shape, v.dtype)
 
     def same_program(self, other: PlanRun) -> bool:
         """Return whether another run was one of the same plan."""
@@ -64,6 +95,10 @@ class PlanRun:
         if runner is None:
             return self._plan.run(payloads, numbers)  # type: ignore[no-any-return]
         return runner.run(self._plan.run, payloads, numbers)  # type: ignore[no-any-return]
+
+
+def _size(shape: tuple[int, ...], dtype: DType) -> int:
+    return prod(shape) * dtype.bits // 8
 
 
 class StepLog:

@@ -12,7 +12,7 @@ it is first named.
 from typing import TYPE_CHECKING
 
 import burn_tensor
-from burn_core import Config, Module, Parameter, capture, is_training
+from burn_core import Config, Module, Parameter, capture, explain, is_training
 from burn_dispatch import (
     Device,
     DeviceConfig,
@@ -152,6 +152,7 @@ __all__ = [
     "device",
     "device_report",
     "enable_grad",
+    "explain",
     "float16",
     "float32",
     "float64",
