@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
+import time
 from collections.abc import Callable
 from itertools import groupby
 from typing import Any, ClassVar
@@ -21,8 +22,10 @@ from textual.widgets import Static, Tab, Tabs
 from burn_train.views.board import PLOTS, Board
 from burn_train.views.drawing import bars, curves
 
-# Seconds between two looks at the board: each costs some milliseconds of the interpreter.
-_REFRESH = 1.0
+# Each look at the board costs some milliseconds of the interpreter and of a core, which training
+# waits for. So the next one comes when this share of the time is spent, but within these seconds.
+_SHARE = 0.005
+_SOONEST, _LATEST = 0.5, 2.0
 _COLORS = {"train": "dark_orange", "valid": "dodger_blue1"}
 _OTHERS = ("green3", "medium_purple", "red3", "dark_cyan")
 
@@ -111,7 +114,8 @@ class DashboardApp(App[None]):
         self._shown: dict[str, tuple[str, bool]] = {}
         self._looks = 0
         self._asked: tuple[str, int, Size] | None = None
-        self._leaves_in: float | None = None
+        self._spent = 0.0
+        self._leaves_at: float | None = None
 
     def compose(self) -> ComposeResult:
         """Lay out the panes."""
@@ -132,9 +136,17 @@ class DashboardApp(App[None]):
             self.query_one(f"#{name}").border_title = name
         # What the user's code prints would be lost behind the screen.
         self.begin_capture_print(self)
-        self.set_interval(_REFRESH, self.show)
-        self.set_interval(_REFRESH, self.follow_terminal)
+        self._spent = time.thread_time()
+        self.look()
+
+    def look(self) -> None:
+        """Show the board, and look again later."""
         self.show()
+        self.follow_terminal()
+        spent, self._spent = time.thread_time() - self._spent, time.thread_time()
+        over = self.board.over is not None
+        wait = _SOONEST if over else min(max(_SOONEST, spent / _SHARE), _LATEST)
+        self.set_timer(wait, self.look)
 
     def on_print(self, event: events.Print) -> None:
         """Show what was printed in the log."""
@@ -189,7 +201,7 @@ class DashboardApp(App[None]):
 
     def _stays(self) -> None:
         if self.board.over is not None:
-            self._leaves_in = float("inf")
+            self._leaves_at = float("inf")
 
     # ---- showing ------------------------------------------------------------------------------
 
@@ -293,18 +305,13 @@ class DashboardApp(App[None]):
         if self.board.over is None:
             return
         pane = self.query_one("#progress", Static)
-        if self._leaves_in is None:
-            self._leaves_in = self.stay
-        elif self._leaves_in != float("inf"):
-            self._leaves_in -= _REFRESH
-        if self._leaves_in <= 0:
+        if self._leaves_at is None:
+            self._leaves_at = time.monotonic() + self.stay
+        left = self._leaves_at - time.monotonic()
+        if left <= 0:
             self.exit()
-        left = (
-            ""
-            if self._leaves_in == float("inf")
-            else f", closes in {max(self._leaves_in, 0):.0f} s"
-        )
-        pane.border_title = f"over: {self.board.over} (q leaves{left}; an arrow key stays)"
+        closes = "" if left == float("inf") else f", closes in {max(left, 0):.0f} s"
+        pane.border_title = f"over: {self.board.over} (q leaves{closes}; an arrow key stays)"
 
 
 def _tab(k: int) -> str:
