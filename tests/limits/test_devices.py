@@ -12,7 +12,7 @@ import pytest
 
 import burn
 
-DEVICES = ("flex", "flex:1", "fusion-flex")
+DEVICES = ("flex", "flex:1", "fusion-flex", "cpu")
 
 
 @pytest.mark.parametrize(("a", "b", "c"), list(permutations(DEVICES)))
@@ -73,14 +73,26 @@ def run(code: str, **variables: str) -> subprocess.CompletedProcess[str]:
 SAYS = "import burn; print(burn.zeros(1).device)"
 
 
-@pytest.mark.parametrize("name", ["flex", "flex:1", "fusion-flex"])
+PRINTED = {
+    "flex": "flex", "flex:1": "flex:1", "fusion-flex": "fusion<flex>", "cpu": "cpu",
+    "fusion-cpu:1": "fusion<cpu>:1",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", PRINTED)
 def test_burn_device_names_the_default(name: str) -> None:
     done = run(SAYS, BURN_DEVICE=name)
     assert done.returncode == 0, done.stderr
-    assert (
-        done.stdout.strip()
-        in {"flex": "flex", "flex:1": "flex:1", "fusion-flex": "fusion<flex>"}[name]
-    )
+    assert done.stdout.strip() == PRINTED[name]
+
+
+def test_the_compiling_devices_have_their_names() -> None:
+    assert burn.Device.cpu() == burn.device("cpu") == burn.device("cpu:0")
+    assert burn.Device.cpu(1) == burn.device("cpu:1") != burn.Device.cpu()
+    found = burn.Device.enumerate(burn.DeviceFilter("opencl"))
+    assert not found or burn.Device.opencl(0) == found[0]
+    with pytest.raises(burn.BurnError, match="opencl"):
+        burn.Device.opencl(len(found) + 90)
 
 
 def test_burn_device_unknown_says_what_there_is() -> None:
