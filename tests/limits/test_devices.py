@@ -15,7 +15,7 @@ import burn
 DEVICES = ("flex", "flex:1", "fusion-flex", "cpu")
 
 
-@pytest.mark.parametrize(("a", "b", "c"), list(permutations(DEVICES)))
+@pytest.mark.parametrize(("a", "b", "c"), list(permutations(DEVICES, 3)))
 def test_gradients_flow_across_moves(a: str, b: str, c: str) -> None:
     x = burn.tensor([1.0, 2.0], device=burn.device(a).autodiff()).require_grad()
     y = (x * x).to_device(burn.device(b))
@@ -79,7 +79,7 @@ PRINTED = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", PRINTED)
+@pytest.mark.parametrize("name", list(PRINTED))
 def test_burn_device_names_the_default(name: str) -> None:
     done = run(SAYS, BURN_DEVICE=name)
     assert done.returncode == 0, done.stderr
