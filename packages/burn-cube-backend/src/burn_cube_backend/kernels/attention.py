@@ -25,7 +25,8 @@ from burn_cube_backend.geometry import (
 from burn_cube_backend.kernels.create import filled
 from burn_cube_backend.kernels.maps import HALVES, computed, converted, copied, wide, write
 from burn_cube_backend.kernels.matmul import product
-from burn_cube_backend.kernels.reduce import Reducer, reduce
+from burn_cube_backend.kernels.reduce import reduce
+from burn_cube_backend.kernels.reduction import Reducer
 from burn_cube_backend.kernels.rows import At, Layout, Row, layout, row_code, run_rows
 from burn_cube_backend.payload import CubeTensor
 from burn_cube_backend.table import kernel

@@ -16,7 +16,7 @@ from burn_cube_backend.code import Code, Val
 from burn_cube_backend.engine import Engine
 from burn_cube_backend.geometry import Ints, size_of
 from burn_cube_backend.kernels.maps import converted, wide
-from burn_cube_backend.kernels.reduce import first_value
+from burn_cube_backend.kernels.reduction import first_value
 from burn_cube_backend.payload import CubeTensor
 from burn_cube_backend.table import kernel
 from burn_std import DType, dtypes as d

@@ -7,14 +7,15 @@ result, whose units meet in shared memory; and two stages where few results read
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from burn_cube import Kernel
-from burn_cube_backend.code import UNITS, Code, Local, Val
+from burn_cube_backend.code import UNITS, Code
 from burn_cube_backend.engine import Engine
 from burn_cube_backend.geometry import Ints, collapse, dense, size_of
-from burn_cube_backend.kernels import reduce_cpu
+from burn_cube_backend.kernels import reduce_cpu, reduce_gpu
 from burn_cube_backend.kernels.maps import wide
+from burn_cube_backend.kernels.reduction import Reducer, State, element, first_value
 from burn_cube_backend.payload import CubeTensor
 from burn_cube_backend.table import kernel, maker
 from burn_std import DType, dtypes as d
@@ -26,85 +27,6 @@ LONG = 1024
 MANY = 1 << 14
 # Elements of a row that one cube of the first of two stages reads.
 PIECE = 1 << 15
-
-
-class Reducer(NamedTuple):
-    """What a reduction does.
-
-    Attributes:
-        op: `sum`, `prod`, `max`, `min`, `any`, `all`, `argmax` or `argmin`.
-        source: dtype of the elements.
-        middle: dtype to which elements convert first.
-        acc: dtype of the state.
-        out: dtype of the result.
-    """
-
-    op: str
-    source: DType
-    middle: DType
-    acc: DType
-    out: DType
-
-
-def first_value(op: str, dtype: DType) -> Any:
-    """Return the state before the first element."""
-    if op in ("sum", "any"):
-        return 0
-    if op in ("prod", "all"):
-        return 1
-    largest = op in ("max", "argmax")
-    if dtype.is_float:
-        return -float("inf") if largest else float("inf")
-    if dtype.is_bool:
-        return not largest
-    low = -(1 << (dtype.bits - 1)) if dtype.is_signed else 0
-    high = (1 << (dtype.bits - (1 if dtype.is_signed else 0))) - 1
-    return low if largest else high
-
-
-class State:
-    """The running state of one unit: a value and, for places, an index (-1: none yet)."""
-
-    def __init__(self, code: Code, r: Reducer, index: DType) -> None:
-        self.r = r
-        self.code = code
-        self.value = code.local(r.acc, first_value(r.op, r.acc))
-        self.place: Local | None = code.local(index, -1) if r.op.startswith("arg") else None
-
-    def step(self, value: Val, place: Val) -> None:
-        """Take one element, or the state of another unit."""
-        now = self.value.get()
-        if self.place is None:
-            self.value.set(merged(self.r.op, now, value))
-            return
-        at = self.place.get()
-        better = value > now if self.r.op == "argmax" else value < now
-        same = value.eq(now)
-        if value.dtype.is_float:
-            nan, was = value.call("isnan"), now.call("isnan")
-            better = (better | nan) & ~was
-            same = same | (nan & was)
-        take = (place >= 0) & ((at < 0) | better | (same & (place < at)))
-        self.value.set(take.pick(value, now))
-        self.place.set(take.pick(place, at))
-
-
-def merged(op: str, a: Val, b: Val) -> Val:
-    """Return two states of a plain reduction as one."""
-    if op == "sum":
-        return a + b
-    if op == "prod":
-        return a * b
-    if a.dtype.is_bool:
-        return a | b if op in ("max", "any") else a & b
-    return a.call(op, b)
-
-
-def element(x: Val, r: Reducer) -> Val:
-    """Return an element as the reduction takes it."""
-    if r.op in ("any", "all"):
-        return x.cast(d.bool_)
-    return x.cast(r.middle).cast(r.acc)
 
 
 def unit_kernel(r: Reducer, kept: int, reduced: int, index: DType) -> Kernel:
@@ -120,7 +42,7 @@ def unit_kernel(r: Reducer, kept: int, reduced: int, index: DType) -> Kernel:
         with code.loop(0, length) as k:
             at = code.walk(base, code.coords(k, inner), hops)
             state.step(element(x[at], r), k)
-        _finish(out, o, state)
+        state.store(out, o)
     return code.finish()
 
 
@@ -141,33 +63,19 @@ def cube_kernel(r: Reducer, kept: int, reduced: int, index: DType) -> Kernel:
     with code.loop(start + unit, stop, code.at(UNITS)) as k:
         at = code.walk(base, code.coords(k, inner), hops)
         state.step(element(x[at], r), k)
-    values = code.shared(r.acc, UNITS)
-    places = code.shared(index, UNITS) if state.place is not None else None
-    values[unit] = state.value.get()
-    if places is not None and state.place is not None:
-        places[unit] = state.place.get()
+    shelf = state.shelf(UNITS)
+    shelf.put(unit, state)
     code.barrier()
     half = UNITS // 2
     while half:
         with code.when(unit < half):
-            other = unit + half
-            state.step(values[other], places[other] if places is not None else other)
-            values[unit] = state.value.get()
-            if places is not None and state.place is not None:
-                places[unit] = state.place.get()
+            shelf.give(unit + half, state)
+            shelf.put(unit, state)
         code.barrier()
         half //= 2
     with code.when(unit.eq(0)):
-        _finish(out, cube, state)
+        state.store(out, cube)
     return code.finish()
-
-
-def _finish(out: Any, at: Val, state: State) -> None:
-    r = state.r
-    if state.place is not None:
-        out[at] = state.place.get().cast(r.out)
-    else:
-        out[at] = state.value.get().cast(r.out)
 
 
 def normal_dims(shape: Ints, dims: Dims) -> Ints:
@@ -179,9 +87,9 @@ def normal_dims(shape: Ints, dims: Dims) -> Ints:
 
 def reduce(engine: Engine, r: Reducer, x: CubeTensor, dims: Dims, keepdim: bool) -> CubeTensor:
     """Return the reduction of a tensor over dims."""
-    key = (r, x.shape, x.strides, dims, keepdim)
+    key = reduce_gpu.key_of(r, x, dims, keepdim)
     engine.label = r.op
-    seen = reduce_cpu.planned(engine, key, x)
+    seen = reduce_cpu.planned(engine, key, x) or reduce_gpu.planned(engine, key, x)
     if seen is not None:
         return seen
     gone = normal_dims(x.shape, dims)
@@ -194,12 +102,16 @@ def reduce(engine: Engine, r: Reducer, x: CubeTensor, dims: Dims, keepdim: bool)
         last = r._replace(source=r.acc, middle=r.acc)
         rest = tuple(k for k in gone if k not in ahead)
         return reduce(engine, last, part, rest, True).view(shape, dense(shape))
-    out = engine.empty(shape, r.out)
     count, length = size_of(shape), size_of([x.shape[k] for k in gone])
     if not count:
-        return out
+        return engine.empty(shape, r.out)
     outer, (steps,) = collapse([x.shape[k] for k in kept], [[x.strides[k] for k in kept]])
     inner, (hops,) = collapse([x.shape[k] for k in gone], [[x.strides[k] for k in gone]])
+    if length:
+        made = reduce_gpu.reduced(engine, r, x, shape, (outer, steps), (inner, hops), key)
+        if made is not None:
+            return made
+    out = engine.empty(shape, r.out)
     start = first_value(r.op, r.acc)
     if reduce_cpu.reduced(engine, r, start, x, out, (outer, steps), (inner, hops), key):
         return out

@@ -14,7 +14,7 @@ from burn_cube import Kernel
 from burn_cube_backend.code import Code
 from burn_cube_backend.engine import Engine
 from burn_cube_backend.kernels.maps import HALVES, converted, copied
-from burn_cube_backend.kernels.reduce import merged
+from burn_cube_backend.kernels.reduction import merged
 from burn_cube_backend.payload import CubeTensor
 from burn_cube_backend.table import maker
 from burn_std import DType, dtypes as d

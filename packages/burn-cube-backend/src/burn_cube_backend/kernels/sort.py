@@ -1,5 +1,6 @@
 """Stable sorting along a dim by merging runs of doubling length, the short ones in shared memory.
 
+Long lines on a GPU with planes are sorted by digits instead, see `radix`.
 On a GPU a cube sorts a piece in shared memory, where each unit finds the places of its elements by
 bisection; on a processor a unit sorts a short piece by insertion. Then passes merge runs, each unit
 a stretch of the result. Left runs come before equal elements of right ones, so the order is stable.
@@ -9,12 +10,14 @@ Keys are unsigned integers in the order of the values, NaN largest.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from burn_cube import Kernel
 from burn_cube_backend.code import UNITS, Buf, Code, Val
 from burn_cube_backend.engine import Engine
-from burn_cube_backend.geometry import size_of
+from burn_cube_backend.geometry import Ints, size_of
 from burn_cube_backend.kernels.index import taken
+from burn_cube_backend.kernels.radix import key_dtype, ordered, sorted_lines
 from burn_cube_backend.payload import CubeTensor
 from burn_cube_backend.table import kernel
 from burn_std import DType, dtypes as d
@@ -24,31 +27,10 @@ BLOCK = 2 * UNITS
 ROUNDS = BLOCK.bit_length() - 1
 # Elements that a unit of a processor sorts by insertion.
 SHORT = 32
+# Lines above this length are sorted by digits where planes are quick.
+FROM = 2048
 # Elements that a unit merges in a pass, on a GPU and on a processor.
 EACH, EACH_SERIAL = 16, 2048
-
-
-def key_dtype(dtype: DType) -> DType:
-    """Return the unsigned dtype that holds the order of a dtype."""
-    return d.uint64 if dtype.bits == 64 else d.uint32
-
-
-def ordered(x: Val) -> Val:
-    """Return an unsigned value in the order of x: NaN is the largest, -0 equals 0."""
-    dtype = x.dtype
-    key = key_dtype(dtype)
-    if dtype.is_float:
-        x = x.cast(d.float64 if dtype.bits == 64 else d.float32)
-        nan = x.call("isnan")
-        bits = (x + 0.0).bits(key)
-        top = 1 << (key.bits - 1)
-        negative = (bits & top).ne(0)
-        flipped = negative.pick(~bits, bits | top)
-        return nan.pick((1 << key.bits) - 1, flipped)
-    if dtype.is_signed:
-        signed = d.int64 if key is d.uint64 else d.int32
-        return x.cast(signed).bits(key) ^ (1 << (key.bits - 1))
-    return x.cast(key)
 
 
 def bisected(code: Code, keys: Buf, base: Val, own: Val, right: Val, span: tuple[Val, Val]) -> Val:
@@ -201,15 +183,61 @@ def merge_kernel(key: DType, index: DType) -> Kernel:
     return code.finish()
 
 
+class Lines(NamedTuple):
+    """A tensor whose sorted dim comes last: extents, strides, and how to turn a result back."""
+
+    extents: Ints
+    strides: Ints
+    back: Ints
+
+    def turned(self, made: CubeTensor) -> CubeTensor:
+        """Return a row-major result of these extents in the shape of the operand."""
+        shape = tuple(self.extents[k] for k in self.back)
+        return made.view(shape, tuple(made.strides[k] for k in self.back))
+
+
+def lines_of(x: CubeTensor, dim: int) -> Lines:
+    """Return the lines of a tensor along a dim."""
+    turn = [*(k for k in range(len(x.shape)) if k != dim), dim]
+    back = tuple(sorted(range(len(turn)), key=turn.__getitem__))
+    return Lines(tuple(x.shape[k] for k in turn), tuple(x.strides[k] for k in turn), back)
+
+
+def by_digits(engine: Engine, length: int) -> bool:
+    """Return whether lines of a length are sorted by digits."""
+    return length > FROM and "planes" in engine.client.properties.capabilities
+
+
 def order(engine: Engine, x: CubeTensor, dim: int, descending: bool) -> CubeTensor:
     """Return the stable order along a dim, int64, in the shape of x."""
-    rest = [k for k in range(len(x.shape)) if k != dim]
-    extents = [*(x.shape[k] for k in rest), x.shape[dim]]
-    strides = [*(x.strides[k] for k in rest), x.strides[dim]]
+    lines = lines_of(x, dim)
+    by = sorted_lines if x.size and by_digits(engine, x.shape[dim]) else merged_lines
+    _, places = by(engine, x, lines.extents, lines.strides, descending)
+    return lines.turned(places)
+
+
+def arranged(engine: Engine, keys: CubeTensor, bits: int) -> tuple[CubeTensor, CubeTensor]:
+    """Return unsigned keys in order, and their stable order.
+
+    Args:
+        engine: the device.
+        keys: of one dim, uint32 or uint64.
+        bits: how many they use.
+    """
+    if by_digits(engine, keys.shape[0]):
+        values, places = sorted_lines(engine, keys, keys.shape, keys.strides, False, bits)
+        assert values is not None  # noqa: S101 - of integers there are
+        return values, places
+    return merged_lines(engine, keys, keys.shape, keys.strides, False)
+
+
+def merged_lines(
+    engine: Engine, x: CubeTensor, extents: Ints, strides: Ints, descending: bool
+) -> tuple[CubeTensor, CubeTensor]:
+    """Return the keys of lines in order, and the stable order, by merging, [*extents]."""
     key = key_dtype(x.dtype)
-    length, count = x.shape[dim], size_of(x.shape)
-    shape = tuple(extents)
-    keys, places = engine.empty(shape, key), engine.empty(shape, d.int64)
+    length, count = extents[-1], size_of(extents)
+    keys, places = engine.empty(extents, key), engine.empty(extents, d.int64)
     if count:
         index = engine.index_dtype(x, count=2 * count)
         serial = engine.client.properties.kind == "cpu"
@@ -223,7 +251,7 @@ def order(engine: Engine, x: CubeTensor, dim: int, descending: bool) -> CubeTens
         else:
             engine.cubes(block_kernel, spec, lines * pieces, [keys.buf, places.buf, x.buf, *tail])
         if run < length:
-            new_keys, new_places = engine.empty(shape, key), engine.empty(shape, d.int64)
+            new_keys, new_places = engine.empty(extents, key), engine.empty(extents, d.int64)
         while run < length:
             each = min(2 * run, EACH_SERIAL if serial else EACH)
             pieces = -(-length // each)
@@ -234,8 +262,7 @@ def order(engine: Engine, x: CubeTensor, dim: int, descending: bool) -> CubeTens
             engine.run(merge_kernel, (key, index), lines * pieces, args)
             keys, new_keys, places, new_places = new_keys, keys, new_places, places
             run *= 2
-    back = sorted(range(len(x.shape)), key=[*rest, dim].__getitem__)
-    return places.view(x.shape, tuple(places.strides[k] for k in back))
+    return keys, places
 
 
 @kernel("sort")
@@ -245,5 +272,12 @@ def sort(engine: Engine, x: CubeTensor, dim: int, descending: bool) -> Sequence[
         from burn_cube_backend.kernels.create import filled
 
         return x, filled(engine, d.int64, (), 0)
-    places = order(engine, x, dim, descending)
+    if x.size and by_digits(engine, x.shape[dim]):
+        lines = lines_of(x, dim)
+        values, found = sorted_lines(engine, x, lines.extents, lines.strides, descending)
+        places = lines.turned(found)
+        if values is not None:
+            return lines.turned(values), places
+    else:
+        places = order(engine, x, dim, descending)
     return taken(engine, "sort", x, places, dim), places

@@ -15,14 +15,12 @@ from burn_cube_backend.code import Buf, Code, Val
 from burn_cube_backend.engine import Engine
 from burn_cube_backend.geometry import Ints, size_of
 from burn_cube_backend.kernels.index import Watch
-from burn_cube_backend.kernels.sort import order
+from burn_cube_backend.kernels.sort import arranged
 from burn_cube_backend.payload import CubeTensor
 from burn_std import DType, dtypes as d
 
 # Positions of a line from which sorting them pays on a GPU.
 SORTED_FROM = 1024
-# The place of what is dropped: behind every other.
-_NOWHERE = (1 << 63) - 1
 
 
 class Target(NamedTuple):
@@ -152,18 +150,20 @@ def _combine(out: Buf, at: Val, value: Val, mode: str) -> None:
     out[at] = old.call(name, value)
 
 
-def places_kernel(kinds: tuple[DType, ...], negative: bool, rank: int, index: DType) -> Kernel:
-    """Write the place in a line that each position writes to, or `_NOWHERE`.
+def places_kernel(
+    key: DType, kinds: tuple[DType, ...], negative: bool, rank: int, index: DType
+) -> Kernel:
+    """Write the place in a line that each position writes to, or `nowhere` if it is dropped.
 
-    Parameters after the buffers: count; per index its site, size, stride of out, offset; extents
-    of the positions; strides of out and of each index along them.
+    Parameters after the buffers: count, nowhere; per index its site, size, stride of out, offset;
+    extents of the positions; strides of out and of each index along them.
     """
     code = Code("put_places", index)
-    keys = code.buffer("keys", d.int64)
+    keys = code.buffer("keys", key)
     buffers = [code.buffer(f"index{k}", kind) for k, kind in enumerate(kinds)]
     watch = Watch(code)
     n = len(kinds)
-    count = code.place("count")
+    count, nowhere = code.place("count"), code.scalar("nowhere", key)
     sites = [code.scalar(f"site{k}", d.int32) for k in range(n)]
     sizes, hops = code.places("size", n), code.places("hop", n)
     starts = code.places("start", n)
@@ -178,23 +178,25 @@ def places_kernel(kinds: tuple[DType, ...], negative: bool, rank: int, index: DT
             place, fine = watch.inside(raw, sizes[k], sites[k], negative)
             at = at + place * hops[k]
             good = fine if good is None else good & fine
-        made = at.cast(d.int64)
-        keys[i] = made if good is None else good.pick(made, _NOWHERE)
+        made = at.cast(key)
+        keys[i] = made if good is None else good.pick(made, nowhere)
     return code.finish()
 
 
 def runs_kernel(
-    mode: str, dtype: DType, source: DType, lines: int, rank: int, index: DType
+    mode: str, dtype: DType, source: DType, kind: DType, lines: int, rank: int, index: DType
 ) -> Kernel:
     """Write the combination of each run of equal places, in each line.
 
-    Parameters after the buffers: units, lines, positions; offset of the source; extents of lines,
-    strides of out and source along them; extents of positions, strides of the source.
+    `keys` are the places in order, `sequence` the positions. Parameters after the buffers: units,
+    lines, positions, nowhere; offset of the source; extents of lines, strides of out and source
+    along them; extents of positions, strides of the source.
     """
     code = Code(f"put_runs_{mode}", index)
     out, src = code.buffer("out", dtype), code.buffer("source", source)
-    keys, sequence = code.buffer("keys", d.int64), code.buffer("order", d.int64)
+    keys, sequence = code.buffer("keys", kind), code.buffer("order", d.int64)
     count, width, length = code.place("count"), code.place("lines"), code.place("positions")
+    nowhere = code.scalar("nowhere", kind)
     offset = code.place("offset")
     outer = code.places("line", lines)
     out_outer, src_outer = code.places("out_line", lines), code.places("src_line", lines)
@@ -202,9 +204,8 @@ def runs_kernel(
     with code.each(count) as i:
         first = i // width
         line = code.coords(i - first * width, outer)
-        key = keys[sequence[first].cast(code.index)]
-        before = keys[sequence[(first - 1).call("max", 0)].cast(code.index)]
-        with code.when(key.ne(_NOWHERE) & (first.eq(0) | before.ne(key))):
+        key, before = keys[first], keys[(first - 1).call("max", 0)]
+        with code.when(key.ne(nowhere) & (first.eq(0) | before.ne(key))):
             at = code.walk(key.cast(code.index), line, out_outer)
             from_ = code.walk(offset, line, src_outer)
             now = code.local(code.index, first)
@@ -212,7 +213,7 @@ def runs_kernel(
                 with code.b.inside(loop.regions[0]):
                     # The last position stands for the one behind it: it is read, never used.
                     k = now.get().call("min", length - 1)
-                    same = keys[sequence[k].cast(code.index)].eq(key)
+                    same = keys[k].eq(key)
                     code.b.until_false(((now.get() < length) & same).op)
                 with code.b.inside(loop.regions[1]):
                     coords = code.coords(sequence[now.get()].cast(code.index), inner)
@@ -230,20 +231,23 @@ def put_sorted(
     length, count = inner.size, lines.size
     tensors = [t.array for t in targets]
     places = engine.index_dtype(out, source, *tensors, count=max(out.size, length * count))
-    keys = engine.empty((length,), d.int64)
+    # No place is the size: it stands for what is dropped, behind every other.
+    nowhere = out.size
+    kind = d.uint32 if nowhere < 1 << 32 else d.uint64
+    keys = engine.empty((length,), kind)
     args = [
-        keys.buf, *[t.buf for t in tensors], engine.record(), length,
+        keys.buf, *[t.buf for t in tensors], engine.record(), length, nowhere,
         *[t.site for t in targets], *[t.size for t in targets], *[t.hop for t in targets],
         *[t.offset for t in tensors], *inner.extents, *inner.out,
         *[s for i in inner.indices for s in i],
     ]  # fmt: skip
     kinds = tuple(t.dtype for t in tensors)
-    engine.run(places_kernel, (kinds, negative, len(inner.extents), places), length, args)
-    sequence = order(engine, keys, 0, False)
+    engine.run(places_kernel, (kind, kinds, negative, len(inner.extents), places), length, args)
+    keys, sequence = arranged(engine, keys, nowhere.bit_length())
     args = [
-        out.buf, source.buf, keys.buf, sequence.buf, length * count, count, length, source.offset,
-        *lines.extents, *lines.out, *lines.source, *inner.extents, *inner.source,
+        out.buf, source.buf, keys.buf, sequence.buf, length * count, count, length, nowhere,
+        source.offset, *lines.extents, *lines.out, *lines.source, *inner.extents, *inner.source,
     ]  # fmt: skip
     ranks = (len(lines.extents), len(inner.extents))
-    spec = (mode, out.dtype, source.dtype, *ranks, places)
+    spec = (mode, out.dtype, source.dtype, kind, *ranks, places)
     engine.run(runs_kernel, spec, length * count, args)

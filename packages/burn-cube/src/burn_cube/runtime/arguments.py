@@ -145,6 +145,44 @@ def flattener(kernel: Kernel, entries: list[Entry]) -> Callable[..., list[Any]]:
     return _flattener(tuple(spec))
 
 
+def packer(
+    kernel: Kernel, entries: list[Entry], pack_into: Callable[..., None], block: Any
+) -> Callable[..., None]:
+    """Return the function (args, launch number, fault) that packs arguments into a block.
+
+    One call without a loop. It converts nothing: what `struct` does not take by itself raises, and
+    the caller packs what `flattener` makes of the arguments.
+
+    Args:
+        kernel: whose arguments are packed.
+        entries: what a launch passes, in order.
+        pack_into: of the `Struct` of the entries.
+        block: where the bytes go.
+    """
+    forms = {
+        "pointer": "args[{n}].pointer", "shape": "args[{n}].shape[{d}]",
+        "stride": "args[{n}].strides[{d}]", "scalar": "args[{n}]", "launch": "number",
+        "fault": "fault",
+    }  # fmt: skip
+    texts = []
+    for kind, number, dim, dtype in entries:
+        if kind == "length":
+            width = width_of(kernel.params[number].type.elem)
+            texts.append(f"args[{number}].length" + (f" // {width}" if width > 1 else ""))
+        elif dtype is bfloat16:
+            texts.append(f"bits(args[{number}])")
+        else:
+            texts.append(forms[kind].format(n=number, d=dim))
+    return _packer(", ".join(texts))(pack_into, block, bfloat_bits)
+
+
+@cache
+def _packer(text: str) -> Callable[..., Callable[..., None]]:
+    source = f"lambda pack, block, bits: lambda args, number=0, fault=0: pack(block, 0, {text})"
+    made: Callable[..., Callable[..., None]] = eval(source)
+    return made
+
+
 def code_of(dtype: DType) -> str:
     """Return the letter by which `struct` packs a value of a dtype.
 
@@ -180,28 +218,28 @@ def wrapped(entries: list[Entry], values: list[Any]) -> list[Any]:
     return made
 
 
-def has_vectors(kernel: Kernel) -> bool:
-    """Return whether a parameter is an array of vectors."""
-    return any(
-        isinstance(param.type, Memory) and isinstance(param.type.elem, Vector)
-        for param in kernel.params
-    )
+def vectors_of(kernel: Kernel) -> list[tuple[int, int, int]]:
+    """Return the parameters that are arrays of vectors: number, lanes, bytes of a vector."""
+    found = []
+    for number, param in enumerate(kernel.params):
+        elem = param.type.elem if isinstance(param.type, Memory) else None
+        if isinstance(elem, Vector):
+            found.append((number, elem.width, elem.width * elem.dtype.itemsize))
+    return found
 
 
-def aligned(kernel: Kernel, args: Sequence[Any]) -> None:
-    """Check that arrays of vectors start and end at whole vectors.
+def aligned(kernel: Kernel, vectors: Sequence[tuple[int, int, int]], args: Sequence[Any]) -> None:
+    """Check that arrays of vectors, as `vectors_of` names them, start and end at whole ones.
 
     Raises:
         LaunchError: one does not.
     """
-    for param, arg in zip(kernel.params, args, strict=True):
-        elem = param.type.elem if isinstance(param.type, Memory) else None
-        if isinstance(elem, Vector) and (
-            arg.length % elem.width or arg.offset % (elem.width * elem.dtype.itemsize)
-        ):
+    for number, width, size in vectors:
+        arg = args[number]
+        if arg.length % width or arg.offset % size:
             raise LaunchError(
-                f"{kernel.name}, {param.attrs['name']}",
-                f"vectors of {elem.width} fill the array from a multiple of their width on",
+                f"{kernel.name}, {kernel.params[number].attrs['name']}",
+                f"vectors of {width} fill the array from a multiple of their width on",
                 got=f"{arg.length} elements at byte {arg.offset}",
             )
 

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from burn_cube.kernel import CubeFunction
 
 Grid = tuple[int, int, int]
+_STEP = (1,)
 _PLUGINS = PluginGroup("burn.cube_runtimes", API_VERSION)
 _CLIENTS: dict[tuple[str, int], Client] = {}
 _LOCK = threading.RLock()
@@ -72,6 +73,21 @@ class DeviceArray:
             self.strides, self.dense = strides, False
             span = sum((n - 1) * s for n, s in zip(shape, strides, strict=True))
             self.length = 0 if 0 in shape else span + 1
+
+    @classmethod
+    def flat(cls, client: Client, storage: Storage, count: int, dtype: DType) -> DeviceArray:
+        """Return an array of one dim at the start of memory: what `__init__` makes, sooner."""
+        made = cls.__new__(cls)
+        made.client = client
+        made.storage = storage
+        made.shape = (count,)
+        made.dtype = dtype
+        made.strides = _STEP
+        made.dense = True
+        made.offset = 0
+        made.pointer = storage.address
+        made.length = count
+        return made
 
     def __repr__(self) -> str:
         return f"DeviceArray({self.client.name}, {self.dtype.name}{list(self.shape)})"
@@ -171,10 +187,14 @@ class Client:
 
     def empty(self, shape: int | Sequence[int], dtype: DType, label: str = "") -> DeviceArray:
         """Return an array whose contents are not defined; reports name its label."""
-        single = hasattr(shape, "__index__")
-        extents = (index(shape),) if single else tuple(map(index, shape))  # type: ignore[arg-type]
-        size = math.prod(extents) * dtype.itemsize
-        made = DeviceArray(self, self.pool.alloc(size, label), extents, dtype)
+        if isinstance(shape, int):
+            storage = self.pool.alloc(shape * dtype.itemsize, label)
+            made = DeviceArray.flat(self, storage, shape, dtype)
+        else:
+            single = hasattr(shape, "__index__")
+            extents = (index(shape),) if single else tuple(map(index, shape))
+            size = math.prod(extents) * dtype.itemsize
+            made = DeviceArray(self, self.pool.alloc(size, label), extents, dtype)
         if self.log is not None and self.log.thread == threading.get_ident():
             self.log.taken(made)
         return made

@@ -12,6 +12,8 @@ import struct
 import threading
 from collections import deque
 from collections.abc import Sequence
+from functools import partial
+from os import getpid
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,7 +22,15 @@ from burn_cube.emit.c_like import Source, emit
 from burn_cube.emit.cuda import Architecture, Cuda
 from burn_cube.errors import LaunchError
 from burn_cube.ir import Kernel
-from burn_cube.runtime.arguments import Entry, aligned, code_of, flattener, has_vectors, wrapped
+from burn_cube.runtime.arguments import (
+    Entry,
+    aligned,
+    code_of,
+    flattener,
+    packer,
+    vectors_of,
+    wrapped,
+)
 from burn_cube.runtime.base import API_VERSION, Grid, Program, Properties
 from burn_cube.runtime.cuda_events import CudaEvent, PinnedRead
 from burn_cube.runtime.queued import QueuedRuntime
@@ -83,38 +93,48 @@ class CudaProgram(Program):
         start = ctypes.addressof(self._block)
         self._pointers = (ctypes.c_void_p * max(count, 1))(*range(start, start + 8 * count, 8))
         self.params = ctypes.addressof(self._pointers)
-        self._cube = source.kernel.cube_dim
-        self._vectors = has_vectors(source.kernel)
+        self._write = packer(source.kernel, source.entries, self._struct.pack_into, self._block)
+        self._vectors = vectors_of(source.kernel)
+        # What follows the grid in every launch.
+        self._start = partial(runtime.driver_api.launchKernel, function)
+        self._rest = (
+            *source.kernel.cube_dim, source.shared, runtime.stream.ptr, self.params, 0,
+        )  # fmt: skip
 
     def pack(self, args: Sequence[Any]) -> None:
         """Write the arguments of a launch into the block; the runtime's lock is held."""
         number, record = 0, 0
         if self._faults:
             number, record = self._runtime.register(self.source, args)
-        values = self._flatten(args, _pointer, number, record)
         try:
-            self._struct.pack_into(self._block, 0, *values)
+            self._write(args, number, record)
         except (struct.error, OverflowError):
+            # A float for an integer, or a number beyond its dtype.
+            values = self._flatten(args, _pointer, number, record)
             values = wrapped(self.source.entries, values)
             self._struct.pack_into(self._block, 0, *values)
 
     def launch(self, cubes: Grid, args: Sequence[Any]) -> None:
         """Put the kernel into the stream."""
         runtime = self._runtime
-        runtime.alive()
+        # The tests of `alive` and `use` and the work of `pack`, without their calls.
+        if getpid() != runtime.process:
+            runtime.alive()
         if self._vectors:
-            aligned(self.kernel, args)
-        x, y, z = cubes
-        a, b, c = self._cube
+            aligned(self.kernel, self._vectors, args)
         with runtime.lock:
-            self.pack(args)
-            runtime.use()
+            if runtime.several or not runtime.thread.ready:
+                runtime.use()
+            if self._faults:
+                self.pack(args)
+            else:
+                try:
+                    self._write(args)
+                except (struct.error, OverflowError):
+                    self.pack(args)
             runtime.recent.append((self, cubes))
             try:
-                runtime.driver_api.launchKernel(
-                    self.function, x, y, z, a, b, c, self.source.shared, runtime.stream.ptr,
-                    self.params, 0,
-                )  # fmt: skip
+                self._start(*cubes, *self._rest)
             except (*runtime.errors, OverflowError) as error:
                 raise self._refused(cubes, error) from error
 
@@ -140,6 +160,12 @@ def _pointer(array: Any) -> int:
     return int(array.pointer)
 
 
+class _Thread(threading.local):
+    """Whether the device is the current one of a thread."""
+
+    ready = False
+
+
 class CudaRuntime(QueuedRuntime):
     """One CUDA device.
 
@@ -149,6 +175,8 @@ class CudaRuntime(QueuedRuntime):
         stream: the cupy stream in which everything runs.
         errors: what cupy raises when a call fails.
         events: events that can be recorded again.
+        several: there are more devices than this one.
+        thread: whether the device is the current one of the running thread.
         recent: the last launches, for errors that come later.
         max_cubes: cubes of a launch along x, y and z at most.
     """
@@ -167,8 +195,8 @@ class CudaRuntime(QueuedRuntime):
         self.driver_api = driver
         self.errors = (runtime.CUDARuntimeError, driver.CUDADriverError)
         self.index = index
-        self._several = runtime.getDeviceCount() > 1
-        self._thread = threading.local()
+        self.several = runtime.getDeviceCount() > 1
+        self.thread = _Thread()
         runtime.setDevice(index)
         runtime.free(0)  # makes the context
         self.stream = cupy.cuda.Stream(non_blocking=True)
@@ -195,9 +223,9 @@ class CudaRuntime(QueuedRuntime):
 
     def use(self) -> None:
         """Make the device the current one of this thread; the first time where it is alone."""
-        if self._several or not getattr(self._thread, "ready", False):
+        if self.several or not self.thread.ready:
             self.api.setDevice(self.index)
-            self._thread.ready = True
+            self.thread.ready = True
 
     def failing(self, op: str) -> _Failing:
         """Return a context in which an error of the device names the launches before it."""

@@ -17,7 +17,7 @@ from burn_cube.emit.c_like import Source, emit
 from burn_cube.emit.opencl import Capabilities, OpenCl
 from burn_cube.errors import LaunchError, OutOfMemoryError
 from burn_cube.ir import Kernel
-from burn_cube.runtime.arguments import aligned, code_of, flattener, has_vectors, wrapped
+from burn_cube.runtime.arguments import aligned, code_of, flattener, vectors_of, wrapped
 from burn_cube.runtime.base import API_VERSION, Program, Properties
 from burn_cube.runtime.queued import QueuedRuntime
 from burn_std import BackendLoadError, DeviceLostError
@@ -70,14 +70,14 @@ class OpenClProgram(Program):
             for entry in source.entries
         ]
         self._last: list[Any] = [None] * len(source.entries)
-        self._vectors = has_vectors(source.kernel)
+        self._vectors = vectors_of(source.kernel)
 
     def launch(self, cubes: tuple[int, int, int], args: Sequence[Any]) -> None:
         """Put the kernel into the queue."""
         runtime = self._runtime
         runtime.alive()
         if self._vectors:
-            aligned(self.kernel, args)
+            aligned(self.kernel, self._vectors, args)
         with runtime.lock:
             number, fault = 0, None
             if self._faults:

@@ -200,11 +200,14 @@ class Pool:
         Raises:
             OutOfMemoryError: the device has none left after the caches were emptied.
         """
-        wanted = size_class(size, self._grain)
+        grain = self._grain
+        # The smallest class by itself: most requests of a small program are of it.
+        wanted = grain if size <= grain else size_class(size, grain)
         with self._lock:
-            self._drain()
-            self._clock += 1
-            if self.period and self._clock % self.period == 0:
+            if self._freed:
+                self._drain()
+            self._clock = clock = self._clock + 1
+            if self.period and clock % self.period == 0:
                 self._age()
             free = self._free.get(wanted)
             if free:
@@ -218,19 +221,26 @@ class Pool:
             block.asked = size
             block.persistent = self._persistent > 0
             self._held.add(block)
-            self._in_use += wanted
-            self._peak = max(self._peak, self._in_use)
+            self._in_use = used = self._in_use + wanted
+            if used > self._peak:
+                self._peak = used
         return Storage(block.handle, wanted, block.address, self._freed, block)
 
     def _drain(self) -> None:
-        while self._freed:
-            block = self._freed.popleft()
+        freed, classes = self._freed, self._free
+        while freed:
+            block = freed.popleft()
+            size = block.size
             self._held.discard(block)
-            self._in_use -= block.size
+            self._in_use -= size
             block.used = self._clock
             if block.page is not None:
                 block.page.free += 1
-            self._free.setdefault(block.size, []).append(block)
+            free = classes.get(size)
+            if free is None:
+                classes[size] = [block]
+            else:
+                free.append(block)
 
     # --- the device ------------------------------------------------------------------------
 

@@ -35,6 +35,7 @@ class QueuedRuntime(Runtime):
 
     Attributes:
         lock: held while the queue is touched; any thread may launch.
+        process: the one that opened the device.
     """
 
     def __init__(self, name: str, properties: Properties) -> None:
@@ -47,7 +48,7 @@ class QueuedRuntime(Runtime):
         self._launches: OrderedDict[int, tuple[Source, str]] = OrderedDict()
         self._number = 0
         self._pending = False
-        self._process = os.getpid()
+        self.process = os.getpid()
 
     # --- code ------------------------------------------------------------------------------
 
@@ -92,7 +93,7 @@ class QueuedRuntime(Runtime):
 
     def is_owner(self) -> bool:
         """Return whether this process opened the device."""
-        return self._process == os.getpid()
+        return self.process == os.getpid()
 
     def alive(self) -> None:
         """Check that this process may use the device.

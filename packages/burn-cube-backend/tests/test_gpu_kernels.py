@@ -1,0 +1,103 @@
+"""Kernels that are chosen on GPUs, on the watched interpreter that says it is one."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from burn_cube_backend.plugin import CubeBackend, interp
+from burn_ir import CATALOG
+from burn_std import dtypes as d
+
+RNG = np.random.default_rng(3)
+
+
+@pytest.fixture(scope="module")
+def gpu() -> CubeBackend:
+    made = interp.create(0)
+    runtime = made.engine.client.runtime
+    facts = replace(
+        runtime.properties, kind="gpu", capabilities=frozenset({"fp64", "planes"}), index=d.int32
+    )
+    runtime.properties = facts
+    return made
+
+
+def run(gpu: CubeBackend, name: str, *inputs: Any, attrs: tuple[Any, ...] = ()) -> Any:
+    given = [gpu.from_numpy(x, True) if isinstance(x, np.ndarray) else x for x in inputs]
+    out = gpu.execute(CATALOG[name], given, attrs)
+    return [gpu.to_numpy(e) for e in out] if isinstance(out, list) else gpu.to_numpy(out)
+
+
+SHAPES = [(3, 1), (5, 7), (70, 100), (2, 1030), (1, 9000), (600, 4), (257, 36), (40, 3, 8)]
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+@pytest.mark.parametrize("dtype", ["float32", "float16", "int32", "uint8", "bool"])
+def test_reductions_of_every_shape(gpu: CubeBackend, shape: tuple[int, ...], dtype: str) -> None:
+    x = RNG.integers(0, 2 if dtype == "bool" else 9, shape).astype(dtype)
+    for dim in range(len(shape)):
+        dims = (dim,)
+        np.testing.assert_array_equal(
+            run(gpu, "sum", x, attrs=(dims, False, d.float32)), x.sum(dim, dtype=np.float32)
+        )
+        np.testing.assert_array_equal(run(gpu, "amax", x, attrs=(dims, False)), x.max(dim))
+        if dtype != "bool":
+            np.testing.assert_array_equal(run(gpu, "argmin", x, attrs=(dim, False)), x.argmin(dim))
+        if dtype != "float16":
+            np.testing.assert_array_equal(
+                run(gpu, "all", x, attrs=(dims, False)).astype(bool), x.all(dim)
+            )
+    assert run(gpu, "sum", x, attrs=(None, False, d.int64)) == x.sum(dtype=np.int64)
+    if dtype != "bool":
+        assert run(gpu, "argmax", x, attrs=(None, False)) == x.argmax()
+
+
+def test_a_reduction_reads_views_and_is_planned_once(gpu: CubeBackend) -> None:
+    x = RNG.standard_normal((6, 50, 64)).astype(np.float32)
+    given = gpu.from_numpy(x, True)
+    for order in ((1, 0, 2), (2, 1, 0), (0, 2, 1)):
+        view = gpu.execute(CATALOG["permute"], [given], (order,))
+        for dims in ((0,), (1,), (2,), (0, 1), (1, 2)):
+            for _ in range(2):
+                out = gpu.execute(CATALOG["sum"], [view], (dims, False, None))
+                wanted = x.transpose(order).sum(dims)
+                np.testing.assert_allclose(gpu.to_numpy(out), wanted, rtol=1e-4, atol=1e-4)
+
+
+SORTED = ["int32", "float32", "float16", "int8", "uint8", "bool", "int64", "float64"]
+
+
+@pytest.mark.parametrize("descending", [False, True])
+@pytest.mark.parametrize("dtype", SORTED)
+def test_long_lines_are_sorted_by_digits(gpu: CubeBackend, dtype: str, descending: bool) -> None:
+    most = 1 << (10 if dtype == "float16" else 20)
+    x = RNG.integers(-most, most, (2, 4500)).astype(dtype)
+    if x.dtype.kind == "f":
+        x[0, :9] = [np.nan, -0.0, 0.0, np.inf, -np.inf, np.nan, 1, 0.0, -0.0]
+    for dim, given in ((1, x), (0, np.ascontiguousarray(x.T))):
+        values, places = run(gpu, "sort", given, attrs=(dim, descending))
+        lines = given if dim else given.T
+        wanted = stable_order(lines, descending)
+        np.testing.assert_array_equal(places if dim else places.T, wanted)
+        taken = np.take_along_axis(lines, wanted, 1)
+        np.testing.assert_array_equal(values if dim else values.T, taken)
+
+
+def stable_order(x: Any, descending: bool) -> Any:
+    if not descending:
+        return x.argsort(1, kind="stable")
+    # The last of equals comes first in the reverse of what is turned around.
+    return x.shape[1] - 1 - x[:, ::-1].argsort(1, kind="stable")[:, ::-1]
+
+
+def test_many_additions_at_indices_are_sorted_first(gpu: CubeBackend) -> None:
+    x = RNG.integers(0, 9, (50, 3)).astype(np.float32)
+    at = RNG.integers(0, 50, 3000)
+    src = RNG.integers(0, 9, (3000, 3)).astype(np.float32)
+    wanted = x.copy()
+    np.add.at(wanted, at, src)
+    np.testing.assert_array_equal(run(gpu, "index_add", x, at, src, attrs=(0, 1.0)), wanted)
