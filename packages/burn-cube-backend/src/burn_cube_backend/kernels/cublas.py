@@ -1,20 +1,25 @@
-"""The BLAS provider of CUDA: cuBLAS through cupy, called by pointer on the stream of the device.
+"""The BLAS provider of CUDA: cuBLAS, called by pointer on the stream of the device.
 
-Products of floats go to it as they lie; what it cannot read without a copy is copied by the shared
-code of the CPU's provider. Half precision adds in float32, float32 stays true float32 (no tf32),
-and partial sums are never rounded to half precision. `BURN_CUDA_BLAS=off` leaves products to the
-kernels of this package.
+cupy brings the library and makes its handle; products call it directly, because cupy would send
+each call to its own current stream. Products of floats go to it as they lie; what it cannot read
+without a copy is copied by the shared code of the CPU's provider. Half precision adds in float32,
+float32 stays true float32 (no tf32), and partial sums are never rounded to half precision.
+`BURN_CUDA_BLAS=off` leaves products to the kernels of this package.
 """
 
 from __future__ import annotations
 
+import ctypes
 import os
-from typing import Any
+import sys
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from burn_cube import LaunchError
 from burn_cube_backend.engine import Engine
-from burn_cube_backend.geometry import broadcast_shape, size_of
+from burn_cube_backend.geometry import Ints, broadcast_shape, dense, size_of
 from burn_cube_backend.kernels.blas import Matrix, _matrix as matrix_of
 from burn_cube_backend.kernels.maps import copied
 from burn_cube_backend.payload import CubeTensor
@@ -25,10 +30,42 @@ _KINDS = {d.float32: (0, 68), d.float64: (1, 70), d.float16: (2, 68), d.bfloat16
 # CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION; the default mode of float32 is true float32.
 _MATH = 16
 _DEFAULT_ALGORITHM = -1
+_MOST_PLANS = 4096
+_INT, _LONG, _POINTER = ctypes.c_int, ctypes.c_longlong, ctypes.c_void_p
+
+
+class Plan(NamedTuple):
+    """A product of one shape and layout, all but its addresses.
+
+    Attributes:
+        call: the function of the library for one product or a batch of them.
+        head: arguments before the address of the right operand, which the library sees first.
+        middle: arguments between the addresses of right and left operand.
+        scale: arguments between that of the left operand and that of the result.
+        tail: arguments behind it.
+        shape: of the result.
+        strides: of the result.
+        count: elements of the result.
+        item: bytes of an element.
+    """
+
+    call: Callable[..., int]
+    head: tuple[Any, ...]
+    middle: tuple[Any, ...]
+    scale: tuple[Any, ...]
+    tail: tuple[Any, ...]
+    shape: Ints
+    strides: Ints
+    count: int
+    item: int
 
 
 class CuBlas:
-    """A handle on one device and its stream."""
+    """A handle on one device and its stream.
+
+    Attributes:
+        plans: products that were made before, by dtype and layout of the operands.
+    """
 
     def __init__(self, runtime: Any) -> None:
         from cupy.cuda import (  # type: ignore[import-not-found,import-untyped,unused-ignore]
@@ -37,32 +74,62 @@ class CuBlas:
 
         runtime.use()
         self.runtime = runtime
-        self.library = cublas
-        self.handle = cublas.create()
-        cublas.setMathMode(self.handle, _MATH)
+        self.plans: dict[Any, Plan] = {}
+        handle = cublas.create()
+        cublas.setMathMode(handle, _MATH)
+        cublas.setStream(handle, runtime.stream.ptr)
+        self.handle = _POINTER(handle)
+        # cupy has loaded it: the name alone finds it.
+        version = cublas.getVersion(handle)
+        major = version // (10000 if version >= 100000 else 1000)
+        windows = sys.platform == "win32"
+        library = ctypes.CDLL(f"cublas64_{major}.dll" if windows else f"libcublas.so.{major}")
+        self.one, self.many = library.cublasGemmEx, library.cublasGemmStridedBatchedEx
         # Scalars stand in host memory, in the dtype of the sums.
         self.scalars: dict[DType, np.ndarray[Any, Any]] = {
             d.float32: np.array([1, 0], np.float32),
             d.float64: np.array([1, 0], np.float64),
         }
 
-    def multiply(
+    def plan(
         self, dtype: DType, shape: tuple[int, int, int], x: Matrix, y: Matrix,
-        at: tuple[int, int, int], steps: tuple[int, int], batches: int,
-    ) -> None:  # fmt: skip
-        """Compute out = x y for a batch; cuBLAS counts columns, so it is told out' = y' x'."""
+        steps: tuple[int, int], batch: Ints,
+    ) -> Plan:  # fmt: skip
+        """Return how out = x y is computed; cuBLAS counts columns, so it is told out' = y' x'."""
         m, n, k = shape
         kind, sums = _KINDS[dtype]
         pair = self.scalars[d.float64 if dtype is d.float64 else d.float32]
         one = pair.ctypes.data
-        self.runtime.use()
-        # cupy sends every call of the library to its current stream, whatever the handle had.
-        with self.runtime.stream:
-            self.library.gemmStridedBatchedEx(
-                self.handle, int(y.turned), int(x.turned), n, m, k, one,
-                at[1], kind, y.lead, steps[1], at[0], kind, x.lead, steps[0],
-                one + pair.itemsize, at[2], kind, n, m * n, batches, sums, _DEFAULT_ALGORITHM,
+        batches = size_of(batch)
+
+        def after(lead: int, step: int) -> tuple[Any, ...]:
+            made = (_INT(kind), _INT(lead))
+            return made if batches == 1 else (*made, _LONG(step))
+
+        head = (
+            self.handle, _INT(y.turned), _INT(x.turned), _INT(n), _INT(m), _INT(k), _POINTER(one),
+        )  # fmt: skip
+        tail = (*after(n, m * n), *(() if batches == 1 else (_INT(batches),)))
+        out = (*batch, m, n)
+        return Plan(
+            self.one if batches == 1 else self.many, head, after(y.lead, steps[1]),
+            (*after(x.lead, steps[0]), _POINTER(one + pair.itemsize)),
+            (*tail, _INT(sums), _INT(_DEFAULT_ALGORITHM)), out, dense(out), size_of(out),
+            dtype.itemsize,
+        )  # fmt: skip
+
+    def multiply(self, plan: Plan, x: int, y: int, out: int) -> None:
+        """Multiply matrices at addresses."""
+        runtime = self.runtime
+        runtime.alive()
+        with runtime.lock:
+            runtime.use()
+            status = plan.call(
+                *plan.head, _POINTER(y), *plan.middle, _POINTER(x), *plan.scale, _POINTER(out),
+                *plan.tail,
             )  # fmt: skip
+        if status:
+            raise LaunchError("matmul", "cuBLAS takes the product", got=f"its status {status}")
 
 
 def provider(engine: Engine) -> CuBlas | None:
@@ -97,22 +164,31 @@ def product(engine: Engine, x: CubeTensor, y: CubeTensor) -> CubeTensor | None:
     library = provider(engine)
     if library is None or x.dtype not in _KINDS:
         return None
-    batch = broadcast_shape([x.shape[:-2], y.shape[:-2]])
-    m, k, n = x.shape[-2], x.shape[-1], y.shape[-1]
-    if not k or not m or not n or not size_of(batch):
-        return None
-    # The copies, if any, must live until the launch is queued.
-    x, y = (t if matrix_of(t, t.shape[:-2]) else copied(engine, t) for t in (x, y))
-    left, right = matrix_of(x, batch), matrix_of(y, batch)
-    if left is None or right is None:
-        return None
-    steps = _step(left), _step(right)
-    if steps[0] is None or steps[1] is None:
-        return None
-    out = engine.empty((*batch, m, n), x.dtype)
-    assert x.buf is not None and y.buf is not None and out.buf is not None  # noqa: S101 - solid
-    item = left.item
-    at = x.buf.pointer + x.offset * item, y.buf.pointer + y.offset * item, out.buf.pointer
-    even = steps[0], steps[1]
-    library.multiply(x.dtype, (m, n, k), left, right, at, even, size_of(batch))
-    return out
+    key = (x.dtype, x.shape, x.strides, y.shape, y.strides)
+    plan = library.plans.get(key)
+    if plan is None:
+        batch = broadcast_shape([x.shape[:-2], y.shape[:-2]])
+        m, k, n = x.shape[-2], x.shape[-1], y.shape[-1]
+        if not k or not m or not n or not size_of(batch):
+            return None
+        plain = [matrix_of(t, t.shape[:-2]) is not None for t in (x, y)]
+        if not all(plain):
+            x, y = (t if good else copied(engine, t) for t, good in zip((x, y), plain, strict=True))
+            return product(engine, x, y)
+        left, right = matrix_of(x, batch), matrix_of(y, batch)
+        if left is None or right is None:
+            return None
+        steps = _step(left), _step(right)
+        if steps[0] is None or steps[1] is None:
+            return None
+        if len(library.plans) >= _MOST_PLANS:
+            library.plans.clear()
+        even = steps[0], steps[1]
+        plan = library.plan(x.dtype, (m, n, k), left, right, even, batch)
+        library.plans[key] = plan
+    flat = engine.flat(plan.count, x.dtype)
+    assert x.buf is not None and y.buf is not None  # noqa: S101 - solid
+    item = plan.item
+    at = x.buf.pointer + x.offset * item, y.buf.pointer + y.offset * item
+    library.multiply(plan, at[0], at[1], flat.pointer)
+    return CubeTensor(flat, plan.shape, plan.strides, x.dtype)

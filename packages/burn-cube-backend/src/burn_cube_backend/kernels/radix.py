@@ -70,7 +70,7 @@ def ordered(x: Val) -> Val:
         return nan.pick((1 << key.bits) - 1, flipped)
     if dtype.is_signed:
         signed = d.int64 if key is d.uint64 else d.int32
-        return x.cast(signed).bits(key) ^ (1 << (key.bits - 1))
+        return x.cast(signed).bits(key) + (1 << (dtype.bits - 1))
     return x.cast(key)
 
 
@@ -79,10 +79,10 @@ def restored(key: Val, dtype: DType) -> Val:
     if not dtype.is_signed:
         return key.cast(dtype)
     signed = d.int64 if key.dtype is d.uint64 else d.int32
-    return (key ^ (1 << (key.dtype.bits - 1))).bits(signed).cast(dtype)
+    return (key - (1 << (dtype.bits - 1))).bits(signed).cast(dtype)
 
 
-def shifts(dtype: DType, bits: int | None = None) -> list[int]:
+def shifts(dtype: DType, bits: int | None = None) -> range:
     """Return where the digits of a key begin that can differ.
 
     Args:
@@ -90,17 +90,14 @@ def shifts(dtype: DType, bits: int | None = None) -> list[int]:
         bits: of unsigned elements, how many they use; None for all.
 
     Example:
-        >>> shifts(d.int32), shifts(d.bfloat16), shifts(d.uint32, 9)
+        >>> list(shifts(d.int32)), list(shifts(d.bfloat16)), list(shifts(d.uint32, 9))
         ([0, 8, 16, 24], [16, 24], [0, 8])
     """
     if dtype.is_float and dtype.bits == 16:
         # As float32 the low bits of a half are all zero, or all one.
-        return [16, 24] if dtype is d.bfloat16 else [8, 16, 24]
-    if dtype.is_signed and dtype.bits < 32:
-        # The sign stands at the top of the key, copies of it below.
-        return [*range(0, dtype.bits, DIGIT), 24]
+        return range(16 if dtype is d.bfloat16 else 8, 32, DIGIT)
     used = bits if bits is not None else 1 if dtype.is_bool else dtype.bits
-    return list(range(0, max(used, 1), DIGIT))
+    return range(0, max(used, 1), DIGIT)
 
 
 def items_of(key: DType) -> int:
@@ -144,7 +141,7 @@ class _Tile:
 
     def digit(self, key: Val) -> Val:
         """Return the digit of a key as a place."""
-        return ((key >> self.shift) & (DIGITS - 1)).cast(self.code.index)
+        return _digit(key, self.shift, self.code.index)
 
     def count_at(self, digit: Val) -> Val:
         """Return the place of the count of a digit in this tile."""
@@ -223,65 +220,89 @@ def scan_kernel(index: DType) -> Kernel:
     return code.finish()
 
 
+def _digit(key: Val, shift: Val, index: DType) -> Val:
+    return ((key >> shift) & (DIGITS - 1)).cast(index)
+
+
+class _Ranker:
+    """Ranks the elements of a tile by a digit.
+
+    Element k of a unit stands at `plane * PLANE * items + k * PLANE + lane` of the tile.
+    """
+
+    def __init__(self, code: Code, items: int) -> None:
+        self.code, self.items = code, items
+        self.found = code.shared(d.int32, PLANES * DIGITS)
+        self.starts = code.shared(d.int32, DIGITS)
+        self.shelf = code.shared(d.int32, PLANES)
+        self.unit, self.lane = code.special("unit_pos"), code.special("unit_pos_plane")
+        self.own = code.special("plane_pos") * DIGITS
+
+    def ranks(self, digits: list[Val]) -> tuple[list[Val], Val]:
+        """Return the places of elements in the sorted tile, and where the unit's digit begins.
+
+        Digits are as many as units: each unit has one.
+        """
+        code, b, found, unit = self.code, self.code.b, self.found, self.unit
+        for k in range(PLANES):
+            found[unit + k * UNITS] = code.const(0, d.int32)
+        code.barrier()
+        below = (code.const(1, d.uint32) << self.lane.cast(d.uint32)) - 1
+        ranks: list[Val] = []
+        for digit in digits:
+            same = code.const((1 << PLANE) - 1, d.uint32)
+            for bit in range(DIGIT):
+                has = ((digit >> bit) & 1).ne(0)
+                votes = Val(code, b.plane("ballot", has.op))
+                same = same & has.pick(votes, ~votes)
+            before = (same & below).call("popcount").cast(d.int32)
+            place = self.own + digit
+            old = found[place]
+            b.barrier("plane")
+            with code.when(before.eq(0)):
+                found[place] = old + same.call("popcount").cast(d.int32)
+            b.barrier("plane")
+            ranks.append(old + before)
+        code.barrier()
+        running = code.local(d.int32)
+        for k in range(PLANES):
+            at = unit + k * DIGITS
+            here = found[at]
+            found[at] = running.get()
+            running.set(running.get() + here)
+        start, _ = _summed(code, running.get(), unit, self.shelf)
+        self.starts[unit] = start
+        code.barrier()
+        places = [
+            (self.starts[digit] + found[self.own + digit] + rank).cast(code.index)
+            for digit, rank in zip(digits, ranks, strict=True)
+        ]
+        return places, start
+
+
 def move_kernel(p: Pass, index: DType) -> Kernel:
     """Write the elements of each tile behind those of smaller digits and earlier tiles."""
     code = Code("radix_move", index)
-    b = code.b
     out_keys = code.buffer("out_keys", p.values) if p.values is not None else None
     out_places = code.buffer("out_places", d.int64 if p.last else p.places)
     in_places = None if p.rank else code.buffer("in_places", p.places)
     counts, totals = code.buffer("counts", d.int32), code.buffer("totals", d.int32)
     tile = _Tile(code, p)
     tile.arguments()
-    unit, lane, items = tile.unit, tile.lane, tile.items
+    unit, items = tile.unit, tile.items
     keys, places = code.shared(p.key, tile.size), code.shared(p.places, tile.size)
-    found = code.shared(d.int32, PLANES * DIGITS)
-    starts, targets = code.shared(d.int32, DIGITS), code.shared(index, DIGITS)
-    shelf = code.shared(d.int32, PLANES)
-    zero = code.const(0, d.int32)
-    for k in range(PLANES):
-        found[unit + k * UNITS] = zero
-    code.barrier()
+    targets = code.shared(index, DIGITS)
+    ranker = _Ranker(code, items)
     mine: list[Val] = []
     for k in range(items):
         at = tile.first + k * PLANE
         # What lies behind the line has the largest key, and comes behind its equals.
         key = tile.key(at.call("min", tile.length - 1))
         mine.append((at < tile.length).pick(key, (1 << p.key.bits) - 1))
-    below = (code.const(1, d.uint32) << lane.cast(d.uint32)) - 1
-    own = tile.plane * DIGITS
-    ranks: list[Val] = []
-    for key in mine:
-        digit = tile.digit(key)
-        same = code.const((1 << PLANE) - 1, d.uint32)
-        for bit in range(DIGIT):
-            has = ((digit >> bit) & 1).ne(0)
-            votes = Val(code, b.plane("ballot", has.op))
-            same = same & has.pick(votes, ~votes)
-        before = (same & below).call("popcount").cast(d.int32)
-        place = own + digit
-        old = found[place]
-        b.barrier("plane")
-        with code.when(before.eq(0)):
-            found[place] = old + same.call("popcount").cast(d.int32)
-        b.barrier("plane")
-        ranks.append(old + before)
-    code.barrier()
-    # Unit n has digit n: where it begins in each plane of the tile, in the tile, in the line.
-    running = code.local(d.int32)
-    for k in range(PLANES):
-        at = unit + k * DIGITS
-        here = found[at]
-        found[at] = running.get()
-        running.set(running.get() + here)
-    start, _ = _summed(code, running.get(), unit, shelf)
-    line, _ = _summed(code, totals[tile.line * DIGITS + unit], unit, shelf)
-    starts[unit] = start
+    near, start = ranker.ranks([tile.digit(key) for key in mine])
+    line, _ = _summed(code, totals[tile.line * DIGITS + unit], unit, ranker.shelf)
     targets[unit] = (line + counts[tile.count_at(unit)] - start).cast(index) + tile.head
-    code.barrier()
-    for k, (key, rank) in enumerate(zip(mine, ranks, strict=True)):
-        digit = tile.digit(key)
-        at = (starts[digit] + found[own + digit] + rank).cast(index)
+    for k, (key, at) in enumerate(zip(mine, near, strict=True)):
         keys[at] = key
         number = tile.first + k * PLANE
         if in_places is None:
@@ -304,6 +325,51 @@ def move_kernel(p: Pass, index: DType) -> Kernel:
     return code.finish()
 
 
+def line_kernel(p: Pass, items: int, index: DType) -> Kernel:
+    """Write sorted lines that fit into one tile: a cube has one line for all digits."""
+    code = Code("radix_line", index)
+    out_keys = code.buffer("out_keys", p.values) if p.values is not None else None
+    out_places, x = code.buffer("out_places", d.int64), code.buffer("x", p.source)
+    length, digits = code.place("length"), code.place("digits")
+    shift, offset = code.scalar("shift", p.key), code.place("offset")
+    extents, strides = code.places("extent", p.rank), code.places("stride", p.rank)
+    unit = code.special("unit_pos")
+    first = code.special("plane_pos") * (PLANE * items) + code.special("unit_pos_plane")
+    head = code.special("cube_pos") * length
+    keys, places = code.shared(p.key, UNITS * items), code.shared(d.int32, UNITS * items)
+    ranker = _Ranker(code, items)
+    mine, numbers = [], []
+    for k in range(items):
+        at = first + k * PLANE
+        place = head + at.call("min", length - 1)
+        key = ordered(x[code.walk(offset, code.coords(place, extents), strides)])
+        key = ~key if p.descending else key
+        # What lies behind the line has the largest key, and comes behind its equals.
+        mine.append(code.local(p.key, (at < length).pick(key, (1 << p.key.bits) - 1)))
+        numbers.append(code.local(d.int32, at.cast(d.int32)))
+    now = code.local(p.key, shift)
+    with code.loop(0, digits):
+        own = [key.get() for key in mine]
+        near, _ = ranker.ranks([_digit(key, now.get(), index) for key in own])
+        for at, key, number in zip(near, own, numbers, strict=True):
+            keys[at] = key
+            places[at] = number.get()
+        code.barrier()
+        for k, (key, number) in enumerate(zip(mine, numbers, strict=True)):
+            key.set(keys[first + k * PLANE])
+            number.set(places[first + k * PLANE])
+        now.set(now.get() + DIGIT)
+        code.barrier()
+    for k in range(items):
+        at = unit + k * UNITS
+        key = keys[at]
+        with code.when(at < length):
+            if out_keys is not None and p.values is not None:
+                out_keys[head + at] = restored(~key if p.descending else key, p.values)
+            out_places[head + at] = places[at].cast(d.int64)
+    return code.finish()
+
+
 def sorted_lines(
     engine: Engine, x: CubeTensor, extents: Ints, strides: Ints, descending: bool,
     bits: int | None = None,
@@ -322,13 +388,23 @@ def sorted_lines(
     lines, key = count // length, key_dtype(x.dtype)
     index = engine.index_dtype(x, count=2 * count)
     near = d.int32 if length < 1 << 31 else d.int64
-    size = UNITS * items_of(key)
-    tiles = -(-length // size)
-    counts = engine.empty((lines * DIGITS * tiles,), d.int32)
-    totals = engine.empty((lines * DIGITS,), d.int32)
     order = engine.empty(extents, d.int64)
     values = None if x.dtype.is_float else engine.empty(extents, x.dtype)
     digits = shifts(x.dtype, bits)
+    size = UNITS * items_of(key)
+    tiles = -(-length // size)
+    if tiles == 1:
+        items = next(n for n in (2, 4, 8, 16) if n * UNITS >= length)
+        kind = None if values is None else x.dtype
+        p = Pass(x.dtype, key, len(extents), kind, True, descending, d.int32)
+        args = [
+            *([] if values is None else [values.buf]), order.buf, x.buf, length, len(digits),
+            digits.start, x.offset, *extents, *strides,
+        ]  # fmt: skip
+        engine.cubes(line_kernel, (p, items, index), lines, args)
+        return values, order
+    counts = engine.empty((lines * DIGITS * tiles,), d.int32)
+    totals = engine.empty((lines * DIGITS,), d.int32)
     keys: CubeTensor | None = None
     places: CubeTensor | None = None
     for number, shift in enumerate(digits):

@@ -41,6 +41,7 @@ class Spec(NamedTuple):
         width: elements that are read at once.
         across: units that stand side by side in a row, or columns in a panel.
         places: dtype of places.
+        state: values and places are written, for a second stage.
     """
 
     r: Reducer
@@ -48,6 +49,14 @@ class Spec(NamedTuple):
     width: int
     across: int
     places: DType
+    state: bool = False
+
+
+def _outputs(code: Code, s: Spec) -> tuple[Buf, Buf | None]:
+    """Add the buffer of the result, or those of the state."""
+    if s.state:
+        return code.buffer("out", s.r.acc), code.buffer("out_places", s.places)
+    return code.buffer("out", s.r.out), None
 
 
 class _Reader:
@@ -68,7 +77,7 @@ class _Reader:
     def step(self, values: list[Val], place: Val, along: bool) -> None:
         """Take elements; their places follow each other, or are one."""
         for k, (state, value) in enumerate(zip(self.states, values, strict=True)):
-            state.step(element(value, self.s.r), place + k if along and k else place)
+            state.follow(element(value, self.s.r), place + k if along and k else place)
 
     def joined(self) -> State:
         """Return the first state, which took all others."""
@@ -94,13 +103,13 @@ def _walk_row(reader: _Reader, base: Val, span: tuple[Val, Val], lane: Val, unit
     if width > 1:
         first = reader.states[0]
         with code.loop(whole + lane, stop, code.at(units)) as k:
-            first.step(element(reader.x[base + k], reader.s.r), k)
+            first.follow(element(reader.x[base + k], reader.s.r), k)
 
 
 def row_kernel(s: Spec) -> Kernel:
     """Write the reduction of one piece of a row by each cube."""
     code = Code(f"{s.r.op}_row", s.places)
-    out, x = code.buffer("out", s.r.out), code.buffer("x", s.r.source)
+    (out, places), x = _outputs(code, s), code.buffer("x", s.r.source)
     pieces, piece, length = code.place("pieces"), code.place("piece"), code.place("length")
     offset = code.place("offset")
     extents, strides = code.places("extent", s.rank), code.places("stride", s.rank)
@@ -115,7 +124,7 @@ def row_kernel(s: Spec) -> Kernel:
     state.over_plane(PLANE)
     state.over_cube(UNITS // PLANE)
     with code.when(unit.eq(0)):
-        state.store(out, cube)
+        state.store(out, cube, places)
     return code.finish()
 
 
@@ -144,7 +153,7 @@ def column_kernel(s: Spec) -> Kernel:
     Results are [pieces, outer, columns]. Columns are a multiple of the width.
     """
     code = Code(f"{s.r.op}_column", s.places)
-    out, x = code.buffer("out", s.r.out), code.buffer("x", s.r.source)
+    (out, places), x = _outputs(code, s), code.buffer("x", s.r.source)
     panels, columns = code.place("panels"), code.place("columns")
     count, piece = code.place("count"), code.place("piece")
     length, hop, offset = code.place("length"), code.place("hop"), code.place("offset")
@@ -183,7 +192,25 @@ def column_kernel(s: Spec) -> Kernel:
             half //= 2
     with code.when(inside & ty.eq(0)):
         for k, state in enumerate(reader.states):
-            state.store(out, rest * columns + column + k)
+            state.store(out, rest * columns + column + k, places)
+    return code.finish()
+
+
+def join_kernel(s: Spec) -> Kernel:
+    """Write the places of extremes from the states of pieces, a result by each cube."""
+    code = Code(f"{s.r.op}_join", s.places)
+    out, x = code.buffer("out", s.r.out), code.buffer("x", s.r.acc)
+    places = code.buffer("x_places", s.places)
+    pieces, step, hop = code.place("pieces"), code.place("step"), code.place("hop")
+    cube, unit = code.special("cube_pos"), code.special("unit_pos")
+    state = State(code, s.r, s.places)
+    with code.loop(unit, pieces, code.at(UNITS)) as k:
+        at = cube * step + k * hop
+        state.step(x[at], places[at])
+    state.over_plane(PLANE)
+    state.over_cube(UNITS // PLANE)
+    with code.when(unit.eq(0)):
+        state.store(out, cube)
     return code.finish()
 
 
@@ -197,6 +224,7 @@ class Stage(NamedTuple):
         after: arguments behind it.
         count: elements of its result.
         dtype: of its result.
+        places: dtype of the places that it writes besides, if it does.
     """
 
     program: Program
@@ -205,6 +233,7 @@ class Stage(NamedTuple):
     after: Ints
     count: int
     dtype: DType
+    places: DType | None = None
 
 
 class Plan(NamedTuple):
@@ -217,11 +246,16 @@ class Plan(NamedTuple):
 
     def run(self, engine: Engine, x: CubeTensor) -> CubeTensor:
         """Reduce a tensor."""
-        buf, offset = x.buf, x.offset
+        buf, offset, places = x.buf, x.offset, None
         for stage in self.stages:
             flat = engine.flat(stage.count, stage.dtype)
-            args = (flat, buf, *stage.before, offset, *stage.after)
-            engine.start(stage.program, stage.cubes, args)
+            args: tuple[Any, ...] = (buf, *stage.before, offset, *stage.after)
+            if stage.places is not None:
+                places = engine.flat(stage.count, stage.places)
+                args = (places, *args)
+            elif places is not None:
+                args = (buf, places, *stage.before)
+            engine.start(stage.program, stage.cubes, (flat, *args))
             buf, offset = flat, 0
         return CubeTensor(buf, self.shape, self.strides, self.dtype)
 
@@ -297,20 +331,39 @@ def _rows(
         stages.append(Stage(program, cubes, (count, length), (*extents, *steps), count, r.out))
         return
     block = UNITS * width * AHEAD
-    pieces = 1
-    if not r.op.startswith("arg"):
-        room = engine.client.properties.units * WAVES // count
-        pieces = max(1, min(room, length // block))
+    room = engine.client.properties.units * WAVES // count
+    pieces = max(1, min(room, length // block))
     piece = -(-length // pieces)
     piece = -(-piece // block) * block if pieces > 1 else length
     pieces = -(-length // piece)
-    first, last = (r, None) if pieces == 1 else _halves(r)
-    spec = Spec(first, len(extents), width, PLANE, index)
+    split = pieces > 1
+    arg = split and r.op.startswith("arg")
+    first, last = _halves(r) if split and not arg else (r, r)
+    spec = Spec(first, len(extents), width, PLANE, index, arg)
     program = engine.loaded(row_kernel, (spec,))
-    before, after = (pieces, piece, length), (*extents, *steps)
-    stages.append(Stage(program, (count * pieces, 1, 1), before, after, count * pieces, first.out))
-    if last is not None:
+    stages.append(
+        Stage(
+            program,
+            (count * pieces, 1, 1),
+            (pieces, piece, length),
+            (*extents, *steps),
+            count * pieces,
+            first.acc if split else r.out,
+            index if arg else None,
+        )
+    )
+    if arg:
+        _join(engine, r, index, count, (pieces, pieces, 1), stages)
+    elif split:
         _rows(engine, last, (count,), (pieces,), pieces, index, stages)
+
+
+def _join(
+    engine: Engine, r: Reducer, index: DType, count: int, where: Ints, stages: list[Stage]
+) -> None:
+    """Add the stage that takes states: how many a result has, and how they lie."""
+    program = engine.loaded(join_kernel, (Spec(r, 1, 1, PLANE, index),))
+    stages.append(Stage(program, (count, 1, 1), where, (), count, r.out))
 
 
 def _columns(
@@ -323,25 +376,29 @@ def _columns(
     while columns % width or hop % width:
         width //= 2
     wanted = engine.client.properties.units * WAVES
-    single = r.op.startswith("arg")
     across = min(PLANE, 1 << (-(-columns // width) - 1).bit_length())
-    # A cube still reads whole lines of 128 bytes with fewer units side by side.
-    least = min(across, max(1, 128 // (width * r.source.itemsize)))
-    if single:
-        while across > least and -(-columns // (across * width)) * count < wanted:
-            across //= 2
     panels = -(-columns // (across * width))
-    pieces = 1
-    if not single:
-        pieces = max(1, min(wanted // (panels * count), length // ROWS))
+    pieces = max(1, min(wanted // (panels * count), length // ROWS))
     piece = -(-length // pieces)
     pieces = -(-length // piece)
-    first, last = (r, None) if pieces == 1 else _halves(r)
+    split = pieces > 1
+    arg = split and r.op.startswith("arg")
+    first, last = _halves(r) if split and not arg else (r, r)
     heads, jumps = (extents[:-1] or (1,)), (steps[:-1] or (0,))
-    spec = Spec(first, len(heads), width, across, index)
+    spec = Spec(first, len(heads), width, across, index, arg)
     before = (panels, columns, count, piece, length, hop)
-    program, cubes = engine.loaded(column_kernel, (spec,)), (panels * count * pieces, 1, 1)
-    after = (*heads, *jumps)
-    stages.append(Stage(program, cubes, before, after, total * pieces, first.out))
-    if last is not None:
+    stages.append(
+        Stage(
+            engine.loaded(column_kernel, (spec,)),
+            (panels * count * pieces, 1, 1),
+            before,
+            (*heads, *jumps),
+            total * pieces,
+            first.acc if split else r.out,
+            index if arg else None,
+        )
+    )
+    if arg:
+        _join(engine, r, index, total, (pieces, 1, total), stages)
+    elif split:
         _columns(engine, last, (total,), (1,), pieces, total, index, stages)

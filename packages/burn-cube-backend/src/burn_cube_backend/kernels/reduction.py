@@ -68,6 +68,23 @@ class State:
         self.value.set(take.pick(value, now))
         self.place.set(take.pick(place, at))
 
+    def follow(self, value: Val, place: Val) -> None:
+        """Take an element that stands behind all before: of equal ones the first wins."""
+        now = self.value.get()
+        if self.place is None:
+            self.value.set(merged(self.r.op, now, value))
+            return
+        at = self.place.get()
+        if value.dtype.is_float:
+            # Greater or NaN, unless it was NaN before.
+            kept = value <= now if self.r.op == "argmax" else value >= now
+            better = ~kept & now.eq(now)
+        else:
+            better = value > now if self.r.op == "argmax" else value < now
+        take = better | (at < 0)
+        self.value.set(take.pick(value, now))
+        self.place.set(take.pick(place, at))
+
     def take(self, other: State) -> None:
         """Take another state of this unit."""
         value = other.value.get()
@@ -114,8 +131,12 @@ class State:
         """Return shared memory for states like this one."""
         return Shelf(self, size)
 
-    def store(self, out: Buf, at: Val) -> None:
-        """Write the result."""
+    def store(self, out: Buf, at: Val, places: Buf | None = None) -> None:
+        """Write the result, or the state if there is memory for places."""
+        if places is not None and self.place is not None:
+            out[at] = self.value.get()
+            places[at] = self.place.get()
+            return
         made = self.value if self.place is None else self.place
         out[at] = made.get().cast(self.r.out)
 

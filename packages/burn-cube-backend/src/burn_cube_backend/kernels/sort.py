@@ -28,7 +28,7 @@ ROUNDS = BLOCK.bit_length() - 1
 # Elements that a unit of a processor sorts by insertion.
 SHORT = 32
 # Lines above this length are sorted by digits where planes are quick.
-FROM = 2048
+FROM = 512
 # Elements that a unit merges in a pass, on a GPU and on a processor.
 EACH, EACH_SERIAL = 16, 2048
 
