@@ -179,7 +179,11 @@ BLOCKS = {
     r"  u32 place;\n  asm.*?return o;": "  return host_ldmatrix<Operand>(row, !ALONG_K);",
     r"(void copy_ahead\(T\* to, const T\* from\)) \{.*?\n}":
         r"\1 { std::memcpy(to, from, BYTES); }",
-    r'asm volatile\("cp\.async\.wait_all;" : : : "memory"\);': "",
+    r"(void copy_aligned\(T\* to, const T\* from\)) \{.*?\n}":
+        r"\1 { std::memcpy(to, from, BYTES); }",
+    r'asm volatile\("cp\.async\.(wait|commit)\w*( \d)?;" : : : "memory"\);': "",
+    r'asm\("cvt\.rn\.f16x2.*?return w;':
+        "return as<u16>((_Float16)low) | (u32)as<u16>((_Float16)high) << 16;",
     r"FN Sums tile_mma_f16\(.*?\n}":
         "FN Sums tile_mma_f16(Operand a, Operand b, Sums c) { return host_mma<0>(a, b, c); }",
     r"FN Sums tile_mma_bf16\(.*?\n}":

@@ -174,11 +174,18 @@ class Code:
         name: its name.
         index: dtype of places.
         units: units of a cube.
+        fast_math: give up the last bits of transcendental functions.
     """
 
-    def __init__(self, name: str, index: DType = d.int64, units: int | tuple[int, ...] = UNITS):
+    def __init__(
+        self,
+        name: str,
+        index: DType = d.int64,
+        units: int | tuple[int, ...] = UNITS,
+        fast_math: bool = False,
+    ) -> None:
         # Every access is guarded here, so that no second check is paid for.
-        self.b = Builder(name, units, index=index, bounds="unchecked")
+        self.b = Builder(name, units, index=index, bounds="unchecked", fast_math=fast_math)
         self.index = index
 
     def buffer(self, name: str, dtype: DType) -> Buf:

@@ -332,11 +332,13 @@ class Builder:
             raise self.error("atomic", rule, dtype.short, types=True)
         return self.emit("atomic_cas", dtype, (memory, index, expected, value))
 
-    def async_copy(self, target: Op, at: Op, source: Op, start: Op, width: int = 1) -> None:
+    def async_copy(
+        self, target: Op, at: Op, source: Op, start: Op, width: int = 1, aligned: bool = False
+    ) -> None:
         """Add a copy of `width` elements from global to shared memory that may go on behind.
 
         What it wrote is there after `async_wait` and a barrier. Devices without such copies make
-        it at once.
+        it at once. `aligned` promises that both ends are at multiples of the size of the copy.
         """
         self._place("async_copy", target, at)
         self._place("async_copy", source, start)
@@ -347,11 +349,23 @@ class Builder:
             raise self.error("async_copy", rule, got, types=True)
         if width not in (1, 2, 4, 8, 16) or (width > 1 and isinstance(target.type.elem, Vector)):
             raise self.error("async_copy", "the width is 1, 2, 4, 8 or 16 scalars", width)
-        self.emit("async_copy", None, (target, at, source, start), {"width": width})
+        attrs = {"width": width, "aligned": aligned}
+        self.emit("async_copy", None, (target, at, source, start), attrs)
 
-    def async_wait(self) -> None:
-        """Add a wait for the copies that this unit started."""
-        self.emit("async_wait", None)
+    def async_commit(self) -> None:
+        """Close the group of copies that this unit started since the last one."""
+        self.emit("async_commit", None)
+
+    def async_wait(self, pending: int | None = None) -> None:
+        """Add a wait for the copies that this unit started.
+
+        Args:
+            pending: groups that may still be under way, the latest ones; None waits for all
+                copies.
+        """
+        if pending is not None and not 0 <= pending < 8:
+            raise self.error("async_wait", "at most 7 groups are under way", pending)
+        self.emit("async_wait", None, (), {"pending": pending})
 
     # --- units together --------------------------------------------------------------------
 
@@ -381,8 +395,9 @@ class Builder:
         return self.emit("tile_fill", Tile("acc", float32, rows, cols), (value,))
 
     def tile_load(
-        self, use: str, memory: Op, index: Op, stride: Op, rows: int, cols: int, layout: str
-    ) -> Op:
+        self, use: str, memory: Op, index: Op, stride: Op, rows: int, cols: int, layout: str,
+        aligned: bool = False,
+    ) -> Op:  # fmt: skip
         """Add a tile read from memory: `a` [m, k], `b` [k, n] or `acc` [m, n].
 
         Args:
@@ -394,6 +409,8 @@ class Builder:
             rows: rows of the tile.
             cols: columns of the tile.
             layout: `row` or `col`.
+            aligned: promises that every row of the memory begins at a multiple of 16 bytes, and
+                that no element is outside.
         """
         self._place("tile_load", memory, index)
         dtype = memory.type.elem
@@ -405,7 +422,8 @@ class Builder:
             raise self.error("tile", "the layout is row or col", layout)
         self._tile_shape(use, rows, cols, dtype)
         place = (memory, index, self.cast(stride, index.type))
-        return self.emit("tile_load", Tile(use, dtype, rows, cols), place, {"layout": layout})
+        attrs = {"layout": layout, "aligned": aligned}
+        return self.emit("tile_load", Tile(use, dtype, rows, cols), place, attrs)
 
     def _tile_shape(self, use: str, rows: int, cols: int, dtype: DType = float32) -> None:
         inner = 8 if dtype is float32 else 16
@@ -433,6 +451,35 @@ class Builder:
             raise self.error("tile_store", rule, got, "Cast from shared memory.", True)
         args = (memory, index, self.cast(stride, index.type), tile)
         self.emit("tile_store", None, args, {"layout": layout})
+
+    def tile_element(self, tile: Op, number: int) -> Op:
+        """Add a read of one of the eight elements of an accumulator that a unit holds."""
+        self._held("tile_element", tile)
+        if not 0 <= number < 8:
+            raise self.error("tile_element", "a unit holds eight elements", number)
+        return self.emit("tile_element", float32, (tile,), {"number": number})
+
+    def tile_of(self, *elements: Op) -> Op:
+        """Add an accumulator of the eight elements that each unit gives."""
+        if len(elements) != 8 or any(op.type is not float32 for op in elements):
+            got = ", ".join(op.type.short for op in elements)
+            raise self.error("tile_of", "takes eight float32", got, types=True)
+        made = self.emit("tile_of", Tile("acc", float32, 16, 16), elements)
+        self._held("tile_of", made)
+        return made
+
+    def tile_operand(self, tile: Op, dtype: DType) -> Op:
+        """Add the left operand, [16, 16] of halves, that holds an accumulator, rounded."""
+        self._held("tile_operand", tile)
+        if dtype not in (float16, bfloat16):
+            raise self.error("tile_operand", "an operand is f16 or bf16", dtype.short, types=True)
+        return self.emit("tile_operand", Tile("a", dtype, 16, 16), (tile,))
+
+    def _held(self, name: str, tile: Op) -> None:
+        if getattr(tile.type, "use", "") != "acc":
+            raise self.error(name, "takes an accumulator", tile.type.short, types=True)
+        if self.plane_dim != 32:
+            raise self.error(name, "units have known elements where planes have 32", self.plane_dim)
 
     # --- control ---------------------------------------------------------------------------
 

@@ -304,7 +304,9 @@ def local(value: Any) -> Slot:
     return Slot(plain(value))
 
 
-def async_copy(target: Any, at: Any, source: Any, start: Any, width: int = 1) -> None:
+def async_copy(
+    target: Any, at: Any, source: Any, start: Any, width: int = 1, *, aligned: bool = False
+) -> None:
     """Start a copy of `width` elements of a buffer into shared memory.
 
     What it wrote is there for this unit after `async_wait()`, and for the others after a
@@ -316,15 +318,26 @@ def async_copy(target: Any, at: Any, source: Any, start: Any, width: int = 1) ->
         source: an array.
         start: where it comes from.
         width: neighbours to copy: 1, 2, 4, 8 or 16.
+        aligned: promises that both ends are at multiples of the size of the copy.
     """
     builder_of("async_copy").async_copy(
-        target.op, target._place(at), source.op, source._place(start), width
+        target.op, target._place(at), source.op, source._place(start), width, aligned
     )
 
 
-def async_wait() -> None:
-    """Wait for the copies that this unit started."""
-    builder_of("async_wait").async_wait()
+def async_commit() -> None:
+    """Close the group of the copies that this unit started since the last group."""
+    builder_of("async_commit").async_commit()
+
+
+def async_wait(pending: int | None = None) -> None:
+    """Wait for the copies that this unit started.
+
+    Args:
+        pending: how many groups may still be under way, the latest ones; None waits for all
+            copies, closed groups or not.
+    """
+    builder_of("async_wait").async_wait(pending)
 
 
 # --- units together ----------------------------------------------------------------------------
@@ -441,8 +454,9 @@ def tile_fill(value: Any) -> Val:
 
 
 def tile_load(
-    use: str, memory: ArrayVal, position: Any, stride: Any, *, layout: str = "row"
-) -> Val:
+    use: str, memory: ArrayVal, position: Any, stride: Any, *, layout: str = "row",
+    aligned: bool = False,
+) -> Val:  # fmt: skip
     """Return a tile of memory for the tensor cores, or what stands for them.
 
     Args:
@@ -452,17 +466,40 @@ def tile_load(
         position: place of the first element.
         stride: elements from one row to the next, or one column with layout `col`.
         layout: `row` or `col`.
+        aligned: promises that rows of the memory begin at multiples of 16 bytes and that nothing
+            is outside, so that neither is tested.
     """
     builder = builder_of("tile_load")
     inner = 8 if memory.dtype is float32 else 16
     rows, cols = {"a": (16, inner), "b": (inner, 16)}.get(use, (16, 16))
     place = memory._place(position)
-    return Val(builder.tile_load(use, memory.op, place, index_op(stride), rows, cols, layout))
+    return Val(
+        builder.tile_load(use, memory.op, place, index_op(stride), rows, cols, layout, aligned)
+    )
 
 
 def tile_mma(a: Val, b: Val, acc: Val) -> Val:
     """Return the accumulator a @ b + acc, products and sums in float32."""
     return Val(builder_of("tile_mma").tile_mma(a.op, b.op, acc.op))
+
+
+def tile_element(tile: Val, number: int) -> Val:
+    """Return one of the eight elements of an accumulator that this unit holds.
+
+    With 32 units a plane, unit u holds as element n the row `u // 4 + (n // 2 % 2) * 8` and the
+    column `u % 4 * 2 + n % 2 + n // 4 * 8`. Four neighbours hold a row together.
+    """
+    return Val(builder_of("tile_element").tile_element(tile.op, number))
+
+
+def tile_of(elements: Iterable[Val]) -> Val:
+    """Return the accumulator of which each unit gives its eight elements."""
+    return Val(builder_of("tile_of").tile_of(*[e.op for e in elements]))
+
+
+def tile_operand(tile: Val, dtype: DType) -> Val:
+    """Return an accumulator as the left operand of another product, rounded to a half dtype."""
+    return Val(builder_of("tile_operand").tile_operand(tile.op, dtype))
 
 
 def tile_store(

@@ -11,7 +11,9 @@ from burn_cube.errors import KernelError
 from burn_cube.ir import Kernel, Op, Region, walk
 from burn_cube.operations import CUBE_FACTS, is_pure
 
-TOGETHER = frozenset({"barrier", "plane", "tile_load", "tile_store", "tile_mma", "tile_fill"})
+TOGETHER = frozenset(
+    {"barrier", "plane", "tile_load", "tile_store", "tile_mma", "tile_fill", "tile_operand"}
+)
 
 
 def verify(kernel: Kernel) -> None:

@@ -369,6 +369,34 @@ def tile_matmul(a: Array[F], b: Array[F], c: Array[lang.float32], k: int32, *, i
 
 
 @cube
+def tile_elements(a: Array[F], b: Array[F], c: Array[lang.float32]):
+    left = lang.tile_load("a", a, 0, 16)
+    right = lang.tile_load("b", b, 0, 16, layout="col")
+    acc = lang.tile_mma(left, right, lang.tile_fill(1.0))
+    row = [lang.UNIT_POS_PLANE // 4 + n // 2 % 2 * 8 for n in range(8)]
+    col = [lang.UNIT_POS_PLANE % 4 * 2 + n % 2 + n // 4 * 8 for n in range(8)]
+    held = [lang.tile_element(acc, n) + cast(row[n] * 2 + col[n], lang.float32) for n in range(8)]
+    again = lang.tile_operand(lang.tile_of(held), F)
+    lang.tile_store(c, 0, 16, lang.tile_mma(again, right, lang.tile_of(held)))
+
+
+@cube
+def grouped_copies(x: Array[F], out: Array[F]):
+    near = SharedMemory(F, 4 * CUBE_DIM * 4)
+    for part in lang.unroll(range(3)):
+        place = (part * CUBE_DIM + UNIT_POS) * 4
+        lang.async_copy(near, place, x, place, 4, aligned=True)
+        lang.async_commit()
+    total = F(0)
+    for part in lang.unroll(range(3)):
+        lang.async_wait(2 - part)
+        sync_cube()
+        total += near[part * CUBE_DIM * 4 + UNIT_POS * 4 + 1] * F(part + 1)
+        total += near[part * CUBE_DIM * 4 + (CUBE_DIM - 1 - UNIT_POS) * 4]
+    out[UNIT_POS] = total
+
+
+@cube
 def copied_ahead(x: Array[F], out: Array[F], *, width):
     near = SharedMemory(F, 2 * CUBE_DIM * width)
     half = CUBE_DIM * width
@@ -395,6 +423,17 @@ def _copies() -> Iterator[Case]:
             lambda x, o: {1: (x.reshape(3, -1, 32).sum(1) * [[1], [2], [3]]).sum(0).astype("f")},
             cube_dim=32, width=width,
         )  # fmt: skip
+    yield _case("grouped_copies", grouped_copies, 1, lambda: [ramp(384), np.zeros(32, "f")],
+                _grouped, cube_dim=32)  # fmt: skip
+
+
+def _grouped(x: Any, o: Any) -> dict[int, Any]:
+    parts = x.reshape(3, 32, 4)
+    total = np.zeros(32, "f")
+    for n, part in enumerate(parts):
+        total += part[:, 1] * np.float32(n + 1)
+        total += part[::-1, 0]
+    return {1: total}
 
 
 def _tiles() -> Iterator[Case]:
@@ -407,3 +446,15 @@ def _tiles() -> Iterator[Case]:
                                     @ b.reshape(48, 16).astype("f")).reshape(-1)},
             {"cube_dim": 32, "inner": inner}, 0, ("tiles",),
         )  # fmt: skip
+    yield Case(
+        "tile_elements", tile_elements, 1,
+        lambda: [(np.arange(256) % 7 - 3).astype("float16"),
+                 (np.arange(256) % 5 - 2).astype("float16"), np.zeros(256, "f")],
+        _held, {"cube_dim": 32}, 0, ("tiles",),
+    )  # fmt: skip
+
+
+def _held(a: Any, b: Any, c: Any) -> dict[int, Any]:
+    left, right = a.reshape(16, 16).astype("f"), b.reshape(16, 16).astype("f").T
+    held = left @ right + 1 + np.arange(16)[:, None] * 2 + np.arange(16)
+    return {2: (held.astype(a.dtype).astype("f") @ right + held).astype("f").reshape(-1)}

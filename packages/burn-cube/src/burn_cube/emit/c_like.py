@@ -293,9 +293,10 @@ class Writer(MemoryWriter):
     def _do_async_copy(self, op: Op) -> None:
         self.dialect.copy(op, self)
 
-    _do_async_wait = _do_async_copy
+    _do_async_commit = _do_async_wait = _do_async_copy
 
     _do_tile_fill = _do_tile_load = _do_tile_mma = _do_tile_store = _tile
+    _do_tile_element = _do_tile_of = _do_tile_operand = _tile
 
     def _do_print(self, op: Op) -> None:
         lanes: list[tuple[str, DType]] = []

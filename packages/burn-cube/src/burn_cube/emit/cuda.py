@@ -15,7 +15,7 @@ from burn_cube.emit.c_math import HELPERS, SPELLED, helper
 from burn_cube.emit.c_memory import MemoryWriter
 from burn_cube.emit.c_plane import plane_call
 from burn_cube.emit.c_values import BFLOAT
-from burn_cube.emit.cuda_copies import has_copies, write_copy, write_wait
+from burn_cube.emit.cuda_copies import has_copies, write_copy, write_order
 from burn_cube.emit.cuda_tiles import has_tensor_cores, variables, write_tile
 from burn_cube.emit.dialect import Dialect
 from burn_cube.errors import LaunchError
@@ -189,9 +189,9 @@ class Cuda(Dialect):
         return has_copies(kernel, self.arch.capability)
 
     def copy(self, op: Op, writer: MemoryWriter) -> None:
-        """Write an asynchronous copy, or the wait for all of them."""
-        if op.name == "async_wait":
-            write_wait(writer)
+        """Write an asynchronous copy, the end of a group, or a wait."""
+        if op.name in ("async_wait", "async_commit"):
+            write_order(op, writer)
         else:
             write_copy(op, writer)
 

@@ -40,6 +40,24 @@ template <int BYTES, typename T> FN void copy_ahead(T* to, const T* from) {
   for (int i = 0; i < BYTES / (int)sizeof(T); ++i) to[i] = from[i];
 }"""
 
+# The same where the program promises what is tested above.
+ALIGNED = """\
+template <int BYTES, typename T> FN void copy_aligned(T* to, const T* from) {
+  constexpr int STEP = BYTES < 16 ? BYTES : 16;
+  u32 place;
+  asm("{.reg .u64 s; cvta.to.shared.u64 s, %1; cvt.u32.u64 %0, s;}" : "=r"(place) : "l"(to));
+#pragma unroll
+  for (int i = 0; i < BYTES; i += STEP) {
+    const char* start = (const char*)from + i;
+    if (STEP == 16)
+      asm volatile("cp.async.cg.shared.global [%0], [%1], 16;"
+        : : "r"(place + i), "l"(start) : "memory");
+    else
+      asm volatile("cp.async.ca.shared.global [%0], [%1], %2;"
+        : : "r"(place + i), "l"(start), "n"(STEP) : "memory");
+  }
+}"""
+
 
 def has_copies(kernel: Kernel, capability: int) -> bool:
     """Return whether a kernel's copies go on behind: sm_80 and later, no faults to report."""
@@ -51,12 +69,16 @@ def write_copy(op: Op, writer: MemoryWriter) -> None:
     target, at, source, start = op.args
     elem, width = target.type.elem, op.attrs["width"]
     count = width * width_of(elem)
-    writer.need("copy_ahead", COPY)
+    size = width * size_of(elem)
+    if op.attrs["aligned"] and size >= 4:
+        call = writer.need("copy_aligned", ALIGNED)
+    else:
+        call = writer.need("copy_ahead", COPY)
     # The tests and places of a plain read and a plain write.
     to, frm = Op("load", elem, (target, at)), Op("load", elem, (source, start))
     here, there = writer.address(to, width), writer.address(frm, width)
     inside, known = writer.inside(to, width), writer.inside(frm, width)
-    copy = f"copy_ahead<{width * size_of(elem)}>({here}, {there});"
+    copy = f"{call}<{size}>({here}, {there});"
     if known is not None:
         dtype = scalar_of(elem)
         zero = "0" if dtype.is_bool else literal(0, dtype, writer.dialect)
@@ -65,6 +87,10 @@ def write_copy(op: Op, writer: MemoryWriter) -> None:
     writer.line(f"if ({inside}) {{ {copy} }}" if inside is not None else copy)
 
 
-def write_wait(writer: MemoryWriter) -> None:
-    """Write the wait for all copies of this unit."""
-    writer.line('asm volatile("cp.async.wait_all;" : : : "memory");')
+def write_order(op: Op, writer: MemoryWriter) -> None:
+    """Write the end of a group of copies, or the wait for those of this unit."""
+    word = "commit_group"
+    if op.name == "async_wait":
+        pending = op.attrs["pending"]
+        word = "wait_all" if pending is None else f"wait_group {pending}"
+    writer.line(f'asm volatile("cp.async.{word};" : : : "memory");')

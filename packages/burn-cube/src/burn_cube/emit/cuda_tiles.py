@@ -78,6 +78,37 @@ FN Operand tile_shared(const u16* p, I at, I stride, I length) {
   return o;
 }"""
 
+# The same where the program promises what is tested above.
+ALIGNED = """\
+template <bool A, bool ROW, typename I> FN Operand tile_near(const u16* p, I at, I stride) {
+  Operand o;
+  const int j = tile_lane() / 8, r = tile_lane() % 8;
+  const int m = A ? (j & 1) * 8 : (j >> 1) * 8, k = A ? (j >> 1) * 8 : (j & 1) * 8;
+  constexpr bool ALONG_K = A == ROW;
+  const u16* row = p + at + (I)((ALONG_K ? m : k) + r) * stride + (ALONG_K ? k : m);
+  u32 place;
+  asm("{.reg .u64 s; cvta.to.shared.u64 s, %1; cvt.u32.u64 %0, s;}" : "=r"(place) : "l"(p));
+  // In 32 bits from the start of the memory: what does not change is kept outside of loops.
+  place += (u32)((row - p) * 2);
+  if (ALONG_K)
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+      : "=r"(o.r[0]), "=r"(o.r[1]), "=r"(o.r[2]), "=r"(o.r[3]) : "r"(place) : "memory");
+  else
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
+      : "=r"(o.r[0]), "=r"(o.r[1]), "=r"(o.r[2]), "=r"(o.r[3]) : "r"(place) : "memory");
+  return o;
+}"""
+
+# Two float32 as halves in one word, the first one low.
+PAIRS = {
+    kind: (
+        f"FN u32 tile_pair_{kind}(f32 low, f32 high) {{\n  u32 w;\n"
+        f'  asm("cvt.rn.{kind}x2.f32 %0, %1, %2;" : "=r"(w) : "f"(high), "f"(low));\n'
+        "  return w;\n}"
+    )
+    for kind in ("f16", "bf16")
+}
+
 SINGLES = """\
 // tf32 keeps ten bits of mantissa. The hardware would cut the others: halves go to even here.
 FN u32 tile_tf32(f32 x) {
@@ -161,6 +192,12 @@ def write_tile(op: Op, writer: MemoryWriter) -> None:
         _mma(op, writer)
     elif op.name == "tile_load":
         _load(op, writer)
+    elif op.name == "tile_element":
+        writer.names[op] = [writer.lanes(op.args[0])[op.attrs["number"]]]
+    elif op.name == "tile_of":
+        writer.bind(op, "f32", [writer.text(arg) for arg in op.args])
+    elif op.name == "tile_operand":
+        _operand(op, writer)
     else:
         _store(op, writer)
 
@@ -174,6 +211,15 @@ def _mma(op: Op, writer: MemoryWriter) -> None:
         f"const Sums {made} = {call}(Operand{{{{{a}}}}}, Operand{{{{{b}}}}}, Sums{{{{{c}}}}});"
     )
     writer.bind(op, "f32", [f"{made}.r[{j}]" for j in range(SUMS)])
+
+
+def _operand(op: Op, writer: MemoryWriter) -> None:
+    """Write an accumulator as an operand: a unit holds the same elements of both."""
+    kind = op.type.dtype.short
+    call = writer.need(f"tile_pair_{kind}", PAIRS[kind])
+    lanes = writer.lanes(op.args[0])
+    pairs = zip(lanes[::2], lanes[1::2], strict=True)
+    writer.bind(op, "u32", [f"{call}({low}, {high})" for low, high in pairs])
 
 
 def _reach(op: Op, writer: MemoryWriter) -> str:
@@ -202,6 +248,9 @@ def _load(op: Op, writer: MemoryWriter) -> None:
             writer.need("tile_words", HALVES)
         left = "true" if tile.use == "a" else "false"
         reach = _reach(op, writer)
+        if op.attrs["aligned"] and call == "tile_shared":
+            call = writer.need("tile_near", ALIGNED)
+            reach = reach.rpartition(", ")[0]
         # A pointer to constants, so that one template serves every memory.
         kind = "const f32*" if tile.dtype is float32 else "const u16*"
         writer.line(f"const Operand {made} = {call}<{left}, {row}>(({kind}){memory}, {reach});")

@@ -156,7 +156,7 @@ class Dialect(ABC):
         return False
 
     def copy(self, op: Op, writer: MemoryWriter) -> None:
-        """Write an asynchronous copy, or the wait for all of them."""
+        """Write an asynchronous copy, the end of a group, or a wait."""
         raise lacking(self.name, op)
 
     def takes_math(self) -> bool:

@@ -6,10 +6,13 @@ from burn_cube.builder import Builder
 from burn_cube.ir import Kernel, Op, walk
 from burn_cube.lowering.rewrite import rewrite
 
+# What orders copies, and means nothing where they are made at once.
+ORDER = ("async_commit", "async_wait")
+
 
 def copies_at_once(kernel: Kernel) -> Kernel:
     """Replace asynchronous copies and waits in place; return the kernel."""
-    if not any(op.name in ("async_copy", "async_wait") for op in walk(kernel.body)):
+    if not any(op.name in ("async_copy", *ORDER) for op in walk(kernel.body)):
         return kernel
 
     def rule(op: Op, builder: Builder) -> Op | None:
@@ -28,4 +31,4 @@ def copies_at_once(kernel: Kernel) -> Kernel:
 def _drop_waits(kernel: Kernel) -> None:
     regions = [kernel.body, *(region for op in walk(kernel.body) for region in op.regions)]
     for region in regions:
-        region.ops = [op for op in region.ops if op.name != "async_wait"]
+        region.ops = [op for op in region.ops if op.name not in ORDER]

@@ -1,8 +1,9 @@
 """Matrix tiles where there are no tensor cores: operands in shared memory, sums in each unit.
 
 An operand is copied where the whole plane can read it. Of an accumulator each unit holds the
-elements unit, unit + plane, unit + 2 plane and so on. Products of halves are exact in float32 and
-are added with increasing k; tensor cores add in an order of their own.
+elements that it holds on CUDA, or with other planes unit, unit + plane, unit + 2 plane and so on.
+Products of halves are exact in float32 and are added with increasing k; tensor cores add in an
+order of their own.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ def tiles_in_memory(kernel: Kernel) -> Kernel:
     made: dict[Op, ArrayVal] = {}
 
     def rule(op: Op, builder: Builder) -> Op | None:
-        tile = isinstance(op.type, Tile) or op.name == "tile_store"
+        tile = isinstance(op.type, Tile) or op.name in ("tile_store", "tile_element")
         if not tile and not (op.name == "set" and isinstance(op.args[0].type, Tile)):
             return None
         before = swap_builder(builder)
@@ -70,14 +71,20 @@ class _Tiles:
 
     def elements(self, tile: Tile) -> list[tuple[int, Val]]:
         """Return for each element that this unit holds its number here and in the tile."""
+        if tile.use == "acc" and self.plane == 32:
+            first = self.lane() // 4 * tile.cols + self.lane() % 4 * 2
+            return [
+                (at, first + ((at >> 1 & 1) * 8 * tile.cols + (at & 1) + (at >> 2) * 8))
+                for at in range(8)
+            ]
         each = -(-tile.rows * tile.cols // self.plane)
         return [(at, self.lane() + at * self.plane) for at in range(each)]
 
     def result(self, op: Op) -> Op:
         made: Op | None = getattr(self, op.name)(op)
-        # The old operation is dropped: what stands in its place only names the tile's array.
         if made is not None:
             return made
+        # The old operation is dropped: what stands in its place only names the tile's array.
         token = Op("tile_slot", op.type)
         if op in self.made:
             self.made[token] = self.made[op]
@@ -132,6 +139,22 @@ class _Tiles:
         array = self.made[op.args[3]]
         for at, place in self.elements(tile):
             target[self._source(op, tile, place)] = array[at]
+
+    def tile_element(self, op: Op) -> Op:
+        return self.made[op.args[0]][op.attrs["number"]].op
+
+    def tile_of(self, op: Op) -> None:
+        array = self.array(op)
+        for at, value in enumerate(op.args):
+            array[at] = Val(value)
+
+    def tile_operand(self, op: Op) -> None:
+        array, source = self.array(op), self.made[op.args[0]]
+        # Others may still read what the round before left.
+        self.builder.barrier()
+        for at, place in self.elements(op.args[0].type):
+            array[self.first(op.type) + place] = cast(source[at], op.type.dtype)
+        self.builder.barrier()
 
     def tile_mma(self, op: Op) -> None:
         a, b, acc = op.args
