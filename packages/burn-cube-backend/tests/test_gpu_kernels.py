@@ -20,7 +20,10 @@ def gpu() -> CubeBackend:
     made = interp.create(0)
     runtime = made.engine.client.runtime
     facts = replace(
-        runtime.properties, kind="gpu", capabilities=frozenset({"fp64", "planes"}), index=d.int32
+        runtime.properties,
+        kind="gpu",
+        capabilities=frozenset({"fp64", "planes", "tensor_cores"}),
+        index=d.int32,
     )
     runtime.properties = facts
     return made
@@ -104,3 +107,43 @@ def test_many_additions_at_indices_are_sorted_first(gpu: CubeBackend) -> None:
     wanted = x.copy()
     np.add.at(wanted, at, src)
     np.testing.assert_array_equal(run(gpu, "index_add", x, at, src, attrs=(0, 1.0)), wanted)
+
+
+def attended(q: Any, k: Any, v: Any, mask: Any, causal: bool, scale: float) -> Any:
+    """Return attention in float64."""
+    group = q.shape[1] // k.shape[1]
+    q, k, v = (t.astype(np.float64) for t in (q, k.repeat(group, 1), v.repeat(group, 1)))
+    scores = q @ k.swapaxes(-1, -2) * scale
+    if mask is not None:
+        scores = np.where(mask, scores, -np.inf) if mask.dtype == bool else scores + mask
+    if causal:
+        scores = np.where(np.tri(*scores.shape[-2:], dtype=bool), scores, -np.inf)
+    most = scores.max(-1, keepdims=True)
+    p = np.exp(scores - np.where(np.isinf(most), 0, most))
+    return p / np.maximum(p.sum(-1, keepdims=True), 1e-300) @ v
+
+
+FLASH = {
+    "causal": ((1, 2, 130, 32), (1, 2, 130, 32), 16, None, True),
+    "grouped": ((2, 4, 5, 16), (2, 2, 70, 16), 32, None, False),
+    "masked": ((1, 2, 20, 16), (1, 2, 67, 16), 16, bool, True),
+    "biased": ((2, 1, 9, 16), (2, 1, 33, 16), 16, np.float32, False),
+}
+
+
+@pytest.mark.parametrize("name", FLASH)
+def test_attention_of_halves_on_tensor_cores(gpu: CubeBackend, name: str) -> None:
+    q_shape, k_shape, width, kind, causal = FLASH[name]
+    q = RNG.standard_normal(q_shape).astype(np.float16)
+    k = RNG.standard_normal(k_shape).astype(np.float16)
+    v = RNG.standard_normal((*k_shape[:-1], width)).astype(np.float16)
+    mask = None
+    if kind is not None:
+        mask = RNG.standard_normal((q_shape[2], k_shape[2])).astype(np.float32)
+        mask = mask > 0 if kind is bool else mask
+        if kind is bool:
+            mask[3] = False
+    scale = 0.3
+    found = run(gpu, "attention", q, k, v, mask, attrs=(causal, q_shape[1] != k_shape[1], scale))
+    wanted = attended(q, k, v, mask, causal, scale)
+    np.testing.assert_allclose(found.astype(np.float64), wanted, rtol=2e-2, atol=4e-3)

@@ -99,12 +99,17 @@ class Tile:
     """
 
     __slots__ = ("cols", "dtype", "rows", "use")
+    use: str
+    dtype: DType
+    rows: int
+    cols: int
 
-    def __init__(self, use: str, dtype: DType, rows: int, cols: int) -> None:
-        self.use = use
-        self.dtype = dtype
-        self.rows = rows
-        self.cols = cols
+    def __new__(cls, use: str, dtype: DType, rows: int, cols: int) -> Tile:
+        """Return the one object of these parameters."""
+        return _tile(use, dtype, rows, cols)
+
+    def __getnewargs__(self) -> tuple[str, DType, int, int]:
+        return (self.use, self.dtype, self.rows, self.cols)
 
     @property
     def short(self) -> str:
@@ -113,6 +118,13 @@ class Tile:
 
     def __repr__(self) -> str:
         return self.short
+
+
+@cache
+def _tile(use: str, dtype: DType, rows: int, cols: int) -> Tile:
+    made = object.__new__(Tile)
+    made.use, made.dtype, made.rows, made.cols = use, dtype, rows, cols
+    return made
 
 
 def scalar_of(type_: Type) -> DType:

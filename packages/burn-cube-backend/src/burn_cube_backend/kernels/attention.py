@@ -22,6 +22,7 @@ from burn_cube_backend.geometry import (
     dense,
     size_of,
 )
+from burn_cube_backend.kernels import flash_calls
 from burn_cube_backend.kernels.create import filled
 from burn_cube_backend.kernels.maps import HALVES, computed, converted, copied, wide, write
 from burn_cube_backend.kernels.matmul import product
@@ -235,6 +236,9 @@ def attention(
     causal: bool, gqa: bool, scale: float | None,
 ) -> CubeTensor:  # fmt: skip
     """q [..., L, E], k [..., S, E], v [..., S, V] to [..., L, V]."""
+    made = flash_calls.attention(engine, q, k, v, mask, causal, gqa, scale)
+    if made is not None:
+        return made
     dtype = q.dtype
     parts = []
     for part in _pieces(engine, q, k, v, mask, gqa):

@@ -391,7 +391,10 @@ def properties_of(facts: dict[str, Any], shared: int) -> Properties:
         dtypes=frozenset(PLAIN),
         atomics=frozenset({int32, uint32, int64, uint64, float32, float64}),
         index=int32,
-        capabilities=frozenset({"fp64", "print", "float_atomics", "planes", "graphs"}),
+        capabilities=frozenset(
+            {"fp64", "print", "float_atomics", "planes", "graphs"}
+            | ({"tensor_cores"} if int(facts["major"]) >= 8 else set())
+        ),
     )
 
 

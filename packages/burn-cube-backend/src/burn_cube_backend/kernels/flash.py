@@ -1,0 +1,341 @@
+"""Attention of halves on tensor cores, without the scores in memory.
+
+A cube owns a block of queries, each plane sixteen of them, and walks over blocks of keys. Scores
+stay in the units that hold them: four neighbours have a row together. The running maximum and sum
+of a row rescale what was added before. Exponentials are powers of two, so the scale carries
+log2(e). Shared rows are padded by eight halves, so that `ldmatrix` meets every bank once.
+
+Source: Dao, FlashAttention-2: Faster Attention with Better Parallelism and Work Partitioning, 2023.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import log2
+from typing import NamedTuple
+
+from burn_cube import Kernel
+from burn_cube.spi import Op, Tile
+from burn_cube_backend.code import Buf, Code, Local, Val
+from burn_std import DType, dtypes as d
+
+PLANE, SIDE = 32, 16
+# Halves that one copy takes, and that pad a shared row.
+CHUNK = 8
+LOG2E = log2(2.718281828459045)
+
+
+class Shape(NamedTuple):
+    """What a kernel depends on.
+
+    Attributes:
+        dtype: float16 or bfloat16.
+        depth: extent of queries and keys, a multiple of 16.
+        width: extent of values, a multiple of 16.
+        rank: dims of the batch, heads among them.
+        causal: a query sees keys up to its own number.
+        mask: dtype of the mask, None without one.
+        planes: planes of a cube.
+        block: rows that are brought in a step, a multiple of 16.
+        places: dtype of places.
+    """
+
+    dtype: DType
+    depth: int
+    width: int
+    rank: int
+    causal: bool
+    mask: DType | None
+    planes: int
+    block: int
+    places: DType
+
+    @property
+    def units(self) -> int:
+        """Units of a cube."""
+        return self.planes * PLANE
+
+
+class Tiles:
+    """Tiles of a kernel: loads, products, elements."""
+
+    def __init__(self, code: Code, dtype: DType) -> None:
+        self.code, self.dtype = code, dtype
+        lane = code.special("unit_pos_plane")
+        # Where the first element of a unit stands in a tile.
+        self.row, self.column = lane // 4, (lane % 4) * 2
+
+    def load(self, use: str, memory: Buf, at: Val, stride: int, turned: bool = False) -> Op:
+        """Return an operand from shared rows of halves; `turned` reads the transpose."""
+        b, code = self.code.b, self.code
+        layout = "col" if turned else "row"
+        return b.tile_load(
+            use, memory.op, at.op, code.at(stride).op, SIDE, SIDE, layout, aligned=True
+        )
+
+    def fill(self, value: float = 0.0) -> Op:
+        """Return an accumulator."""
+        return self.code.b.tile_fill(self.code.const(value, d.float32).op, SIDE, SIDE)
+
+    def slot(self) -> Op:
+        """Return a mutable accumulator of zeros."""
+        made = self.code.b.slot(Tile("acc", d.float32, SIDE, SIDE))
+        self.code.b.set(made, self.fill())
+        return made
+
+    def add(self, slot: Op, a: Op, b: Op) -> None:
+        """Add a product to a mutable accumulator."""
+        code = self.code.b
+        code.set(slot, code.tile_mma(a, b, code.get(slot)))
+
+    def elements(self, tile: Op) -> list[Val]:
+        """Return the elements of the unit: numbers 0, 1, 4, 5 in its first row, else 8 below."""
+        return [Val(self.code, self.code.b.tile_element(tile, n)) for n in range(8)]
+
+    def of(self, elements: Sequence[Val]) -> Op:
+        """Return an accumulator from elements."""
+        return self.code.b.tile_of(*[e.op for e in elements])
+
+    def operand(self, elements: Sequence[Val]) -> Op:
+        """Return elements as the left operand of a product."""
+        return self.code.b.tile_operand(self.of(elements), self.dtype)
+
+
+def half_of(number: int) -> int:
+    """Return 0 if an element stands in the first row of its unit, 1 if in the second."""
+    return number >> 1 & 1
+
+
+def column_of(number: int) -> int:
+    """Return how far an element stands behind the first column of its unit."""
+    return (number & 1) + (number >> 2) * 8
+
+
+class Rows:
+    """Rows of a matrix in memory that are brought into shared memory.
+
+    Attributes:
+        near: shared memory of `stages` blocks.
+        stride: halves from row to row there.
+        size: halves of a block there.
+    """
+
+    def __init__(
+        self, code: Code, far: Buf, dtype: DType, block: int, width: int, units: int, stages: int
+    ) -> None:
+        self.code, self.far = code, far
+        self.block, self.width, self.units = block, width, units
+        self.stride = width + CHUNK
+        self.size = block * self.stride
+        self.near = code.shared(dtype, self.size * stages)
+        self.dtype = dtype
+
+    def bring(self, to: Val, head: Val, first: Val, limit: Val, step: Val) -> None:
+        """Start copies of a block of rows; rows from `limit` on become zeros.
+
+        Args:
+            to: start of the block in shared memory.
+            head: place of row 0 in memory.
+            first: number of the first row.
+            limit: rows that there are.
+            step: elements from row to row.
+        """
+        code, b = self.code, self.code.b
+        chunks = self.width // CHUNK
+        count = self.block * chunks
+        unit = code.special("unit_pos")
+        zero = code.const(0.0, d.float32).cast(self.dtype)
+        for part in range(-(-count // self.units)):
+            number = unit + part * self.units
+            row, column = number // chunks, (number % chunks) * CHUNK
+            at = to + row * self.stride + column
+            inside = first + row < limit
+            if (part + 1) * self.units > count:
+                inside = inside & (number < count)
+            source = head + (first + row) * step + column
+            with code.when(inside) as branch:
+                b.async_copy(self.near.op, at.op, self.far.op, source.op, CHUNK, aligned=True)
+            with code.otherwise(branch):
+                rest = number < count if (part + 1) * self.units > count else None
+                splat = b.splat(zero.op, CHUNK)
+                if rest is None:
+                    b.store(self.near.op, at.op, splat)
+                else:
+                    with code.when(rest):
+                        b.store(self.near.op, at.op, splat)
+
+
+class Batch:
+    """The numbers of a kernel that say where the matrices of a head begin."""
+
+    def __init__(self, code: Code, names: Sequence[str], rank: int, number: Val) -> None:
+        extents = code.places("extent", rank)
+        self.rows: dict[str, Val] = {}
+        self.heads: dict[str, Val] = {}
+        coords = code.coords(number, extents)
+        for name in names:
+            offset, row = code.place(f"{name}_offset"), code.place(f"{name}_row")
+            strides = code.places(f"{name}_stride", rank)
+            self.rows[name] = row
+            self.heads[name] = code.walk(offset, coords, strides)
+
+
+class Mask:
+    """The mask of scores: where it begins for a head, and its steps."""
+
+    def __init__(self, code: Code, s: Shape, batch: Batch) -> None:
+        self.code, self.s = code, s
+        self.buf = code.buffer("mask", s.mask) if s.mask is not None else None
+        if self.buf is not None:
+            self.along = code.place("mask_along")
+        self.batch = batch
+
+    def scored(self, score: Val, query: Val, key: Val, scale: Val, counts: tuple[Val, Val]) -> Val:
+        """Return a score before the scale, -inf where the key is not seen.
+
+        Args:
+            score: product of query and key.
+            query: its number.
+            key: its number.
+            scale: with log2(e) in it.
+            counts: how many queries and keys there are.
+        """
+        s = self.s
+        queries, keys = counts
+        made = score
+        seen = key < keys
+        if s.causal:
+            seen = seen & (key <= query)
+        if self.buf is not None:
+            # Numbers outside read the last element; what comes of them is dropped.
+            row = query.call("min", queries - 1) * self.batch.rows["mask"]
+            at = self.batch.heads["mask"] + row + key.call("min", keys - 1) * self.along
+            value = self.buf[at]
+            if value.dtype.is_bool:
+                seen = seen & value
+            else:
+                made = made + value.cast(d.float32) * (LOG2E / scale)
+        return seen.pick(made, float("-inf"))
+
+
+def over_row(code: Code, op: str, value: Val) -> Val:
+    """Return a fold over the four units that hold a row."""
+    for step in (1, 2):
+        by = code.const(step, d.int32).op
+        value = value.call(op, Val(code, code.b.plane("shuffle_xor", value.op, by)))
+    return value
+
+
+def forward_kernel(s: Shape) -> Kernel:
+    """Write attention, and log2 of the sum of powers of each row, [heads, queries].
+
+    Grid: blocks of queries by heads. Results are row-major.
+    """
+    code = Code("attention_forward", s.places, s.units, fast_math=True)
+    b = code.b
+    out, sums = code.buffer("out", s.dtype), code.buffer("sums", d.float32)
+    q, k, v = (code.buffer(n, s.dtype) for n in "qkv")
+    queries, keys, scale = (
+        code.place("queries"),
+        code.place("keys"),
+        code.scalar("scale", d.float32),
+    )
+    head = code.special("cube_pos_y")
+    names = ("q", "k", "v") if s.mask is None else ("q", "k", "v", "mask")
+    batch = Batch(code, names, s.rank, head)
+    mask = Mask(code, s, batch)
+    tiles = Tiles(code, s.dtype)
+    rows = s.planes * SIDE
+    # The longest rows of a causal mask begin first.
+    block = code.special("cube_count_x") - 1 - code.special("cube_pos_x")
+    first = block * rows
+    plane = code.special("plane_pos")
+    qs = Rows(code, q, s.dtype, rows, s.depth, s.units, 1)
+    ks = Rows(code, k, s.dtype, s.block, s.depth, s.units, 2)
+    vs = Rows(code, v, s.dtype, s.block, s.width, s.units, 2)
+
+    def bring(j: Val) -> None:
+        half = j & 1
+        ks.bring(half * ks.size, batch.heads["k"], j * s.block, keys, batch.rows["k"])
+        vs.bring(half * vs.size, batch.heads["v"], j * s.block, keys, batch.rows["v"])
+
+    blocks = (keys + (s.block - 1)) // s.block
+    # Blocks in which every query of the cube sees every key.
+    whole = keys // s.block
+    if s.causal:
+        blocks = blocks.call("min", (first + (rows + s.block - 1)) // s.block)
+        whole = whole.call("min", (first + 1) // s.block)
+    if s.mask is not None:
+        whole = code.at(0)
+    qs.bring(code.at(0), batch.heads["q"], first, queries, batch.rows["q"])
+    bring(code.at(0))
+    b.async_wait()
+    code.barrier()
+    left = [
+        tiles.load("a", qs.near, plane * (SIDE * qs.stride) + n * SIDE, qs.stride)
+        for n in range(s.depth // SIDE)
+    ]
+    acc = [tiles.slot() for _ in range(s.width // SIDE)]
+    top = [code.local(d.float32, float("-inf")) for _ in range(2)]
+    total = [code.local(d.float32) for _ in range(2)]
+    query = first + plane * SIDE + tiles.row
+    with code.loop(0, blocks) as j:
+        b.async_wait()
+        code.barrier()
+        with code.when(j + 1 < blocks):
+            bring(j + 1)
+        half = j & 1
+        values: list[list[Local]] = []
+        for n in range(s.block // SIDE):
+            score = tiles.fill()
+            for i, a in enumerate(left):
+                at = half * ks.size + (n * SIDE * ks.stride + i * SIDE)
+                score = b.tile_mma(a, tiles.load("b", ks.near, at, ks.stride, True), score)
+            values.append([code.local(d.float32, e) for e in tiles.elements(score)])
+        with code.when(j >= whole):
+            for n, held in enumerate(values):
+                for number, e in enumerate(held):
+                    key = j * s.block + tiles.column + (n * SIDE + column_of(number))
+                    row = query + 8 * half_of(number)
+                    e.set(mask.scored(e.get(), row, key, scale, (queries, keys)))
+        shrinks = []
+        for side in range(2):
+            own = [e for held in values for n, e in enumerate(held) if half_of(n) == side]
+            most = own[0].get()
+            for e in own[1:]:
+                most = most.call("max", e.get())
+            most = over_row(code, "max", most).call("max", top[side].get())
+            base = most.eq(float("-inf")).pick(0.0, -(most * scale))
+            shrinks.append(top[side].get().call("fma", scale, base).call("exp2"))
+            top[side].set(most)
+            part = code.const(0.0, d.float32)
+            for e in own:
+                e.set(e.get().call("fma", scale, base).call("exp2"))
+                part = part + e.get()
+            total[side].set(total[side].get().call("fma", shrinks[-1], part))
+        for slot in acc:
+            held_ = tiles.elements(b.get(slot))
+            b.set(slot, tiles.of([e * shrinks[half_of(n)] for n, e in enumerate(held_)]))
+        for n, held in enumerate(values):
+            p = tiles.operand([e.get() for e in held])
+            for i, slot in enumerate(acc):
+                at = half * vs.size + (n * SIDE * vs.stride + i * SIDE)
+                tiles.add(slot, p, tiles.load("b", vs.near, at, vs.stride))
+    for side in range(2):
+        row = query + 8 * side
+        whole_sum = over_row(code, "add", total[side].get())
+        none = whole_sum.eq(0.0)
+        factor = 1.0 / none.pick(1.0, whole_sum)
+        with code.when(row < queries):
+            base = (head * queries + row) * s.width + tiles.column
+            for i, slot in enumerate(acc):
+                made = tiles.elements(b.get(slot))
+                for number in (0, 4):
+                    pair = [made[number + 2 * side + k] * factor for k in range(2)]
+                    at = base + (i * SIDE + column_of(number))
+                    b.store(out.op, at.op, b.vector(*[e.cast(s.dtype).op for e in pair]))
+            with code.when(tiles.column.eq(0)):
+                # Rows that see nothing have no power: as if their scores were far below.
+                log = top[side].get() * scale + whole_sum.call("log2")
+                sums[head * queries + row] = none.pick(float("inf"), log)
+    return code.finish()

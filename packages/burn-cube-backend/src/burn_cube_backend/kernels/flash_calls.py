@@ -1,0 +1,169 @@
+"""Operands and launches of attention on tensor cores."""
+
+from __future__ import annotations
+
+from math import sqrt
+from typing import NamedTuple
+
+from burn_cube_backend.engine import Engine
+from burn_cube_backend.geometry import (
+    Ints,
+    broadcast_shape,
+    broadcast_strides,
+    collapse,
+    size_of,
+)
+from burn_cube_backend.kernels import flash
+from burn_cube_backend.kernels.maps import HALVES, copied
+from burn_cube_backend.payload import CubeTensor
+from burn_std import dtypes as d
+
+# The widest row, and the most heads: what a cube can share, and the grid along y.
+WIDEST, MOST_HEADS = 128, 65535
+PLANES, BLOCK = 8, 64
+
+
+class Operands(NamedTuple):
+    """Attention as the kernels see it: one batch, matrices read as they lie.
+
+    Attributes:
+        q: queries, [*batch, L, E].
+        k: keys, [*batch, S, E].
+        v: values, [*batch, S, V].
+        mask: [*batch, L, S], or None.
+        batch: broadcast dims, groups of heads apart.
+        extents: of the batch, merged.
+        strides: of q, k, v and the mask along them.
+        group: query heads that share keys, 0 where each has its own.
+        shape: of the result.
+    """
+
+    q: CubeTensor
+    k: CubeTensor
+    v: CubeTensor
+    mask: CubeTensor | None
+    batch: Ints
+    extents: Ints
+    strides: list[Ints]
+    group: int
+    shape: Ints
+
+    @property
+    def heads(self) -> int:
+        """Matrices in all."""
+        return size_of(self.batch)
+
+
+def fits(engine: Engine, q: CubeTensor, k: CubeTensor, v: CubeTensor, scale: float | None) -> bool:
+    """Return whether the kernels here compute this attention."""
+    depth, width = q.shape[-1], v.shape[-1]
+    return (
+        "tensor_cores" in engine.client.properties.capabilities
+        and q.dtype in HALVES
+        and k.dtype is q.dtype
+        and v.dtype is q.dtype
+        and 0 < depth <= WIDEST
+        and 0 < width <= WIDEST
+        and depth % flash.SIDE == 0
+        and width % flash.SIDE == 0
+        and (scale is None or scale > 0)
+        and 0 not in (q.shape[-2], k.shape[-2])
+    )
+
+
+def aligned(engine: Engine, x: CubeTensor) -> CubeTensor:
+    """Return a tensor whose rows begin at multiples of 16 bytes, a copy where they do not."""
+    steps = [s for n, s in zip(x.shape[:-1], x.strides[:-1], strict=True) if n > 1]
+    assert x.buf is not None  # noqa: S101 - solid
+    even = all(s % flash.CHUNK == 0 for s in (*steps, x.offset)) and x.buf.pointer % 16 == 0
+    return x if even and (x.strides[-1] == 1 or x.shape[-1] == 1) else copied(engine, x)
+
+
+def split(x: CubeTensor, dim: int, inner: int) -> CubeTensor:
+    """Return x with a dim cut in two, the second of extent `inner`."""
+    at = len(x.shape) + dim
+    n, s = x.shape[at], x.strides[at]
+    return x.view(
+        (*x.shape[:at], n // inner, inner, *x.shape[at + 1 :]),
+        (*x.strides[:at], s * inner, s, *x.strides[at + 1 :]),
+    )
+
+
+def lifted(x: CubeTensor) -> CubeTensor:
+    """Return keys or values with a dim of 1 for the query heads that share them."""
+    return x.view((*x.shape[:-2], 1, *x.shape[-2:]), (*x.strides[:-2], 0, *x.strides[-2:]))
+
+
+def operands(
+    engine: Engine, q: CubeTensor, k: CubeTensor, v: CubeTensor, mask: CubeTensor | None, gqa: bool
+) -> Operands:
+    """Return the operands with one batch."""
+    q, k, v = (aligned(engine, t) for t in (q, k, v))
+    group = q.shape[-3] // k.shape[-3] if gqa and q.shape[-3] != k.shape[-3] else 0
+    plain = q.shape[:-2] if gqa else broadcast_shape([t.shape[:-2] for t in (q, k, v)])
+    rows, keys = q.shape[-2], k.shape[-2]
+    if mask is not None:
+        shape = (*plain, rows, keys)
+        mask = mask.view(shape, broadcast_strides(mask.shape, mask.strides, shape))
+    if group:
+        q, k, v = split(q, -3, group), lifted(k), lifted(v)
+        mask = None if mask is None else split(mask, -3, group)
+    batch = broadcast_shape([t.shape[:-2] for t in (q, k, v)])
+    given = [q, k, v, *([] if mask is None else [mask])]
+    walks = [broadcast_strides(t.shape[:-2], t.strides[:-2], batch) for t in given]
+    extents, strides = collapse(batch, walks)
+    return Operands(
+        q, k, v, mask, batch, extents, strides, group, (*plain, rows, v.shape[-1])
+    )  # fmt: skip
+
+
+def numbers(o: Operands, tensors: list[CubeTensor], strides: list[Ints]) -> list[int]:
+    """Return the arguments that say where the matrices of a head begin."""
+    made = list(o.extents)
+    for tensor, steps in zip(tensors, strides, strict=True):
+        made += [tensor.offset, tensor.strides[-2], *steps]
+    return made
+
+
+def forward(
+    engine: Engine, o: Operands, causal: bool, scale: float | None
+) -> tuple[CubeTensor, CubeTensor]:
+    """Return attention, and log2 of the sums of its rows, [heads, L]."""
+    q, k, v, mask = o.q, o.k, o.v, o.mask
+    rows, keys, depth, width = q.shape[-2], k.shape[-2], q.shape[-1], v.shape[-1]
+    out = engine.empty(o.shape, q.dtype)
+    sums = engine.empty((o.heads, rows), d.float32)
+    index = engine.index_dtype(out, *(t for t in (q, k, v, mask) if t is not None))
+    kind = None if mask is None else mask.dtype
+    shape = flash.Shape(
+        q.dtype, depth, width, len(o.extents), causal, kind, PLANES, BLOCK, index
+    )  # fmt: skip
+    tensors = [q, k, v, *([] if mask is None else [mask])]
+    args = [
+        out.buf, sums.buf, q.buf, k.buf, v.buf, rows, keys, factor(depth, scale) * flash.LOG2E,
+        *numbers(o, tensors, o.strides), *([] if mask is None else [mask.buf, mask.strides[-1]]),
+    ]  # fmt: skip
+    blocks = -(-rows // (PLANES * flash.SIDE))
+    program = engine.loaded(flash.forward_kernel, (shape,))
+    engine.start(program, (blocks, o.heads, 1), args)
+    return out, sums
+
+
+def factor(depth: int, scale: float | None) -> float:
+    """Return what scores are multiplied by."""
+    return scale if scale is not None else 1 / sqrt(depth)
+
+
+def attention(
+    engine: Engine, q: CubeTensor, k: CubeTensor, v: CubeTensor, mask: CubeTensor | None,
+    causal: bool, gqa: bool, scale: float | None,
+) -> CubeTensor | None:  # fmt: skip
+    """Return attention on tensor cores, None where these kernels do not fit."""
+    if not fits(engine, q, k, v, scale):
+        return None
+    o = operands(engine, q, k, v, mask, gqa)
+    if not o.heads:
+        return engine.empty(o.shape, q.dtype)
+    if o.heads > MOST_HEADS:
+        return None
+    return forward(engine, o, causal, scale)[0]
