@@ -24,6 +24,8 @@ def gpu() -> CubeBackend:
         kind="gpu",
         capabilities=frozenset({"fp64", "planes", "tensor_cores"}),
         index=d.int32,
+        units=2,
+        shared_bytes=227 << 10,
     )
     runtime.properties = facts
     return made
@@ -147,3 +149,24 @@ def test_attention_of_halves_on_tensor_cores(gpu: CubeBackend, name: str) -> Non
     found = run(gpu, "attention", q, k, v, mask, attrs=(causal, q_shape[1] != k_shape[1], scale))
     wanted = attended(q, k, v, mask, causal, scale)
     np.testing.assert_allclose(found.astype(np.float64), wanted, rtol=2e-2, atol=4e-3)
+
+
+PRODUCTS = [(1, 40, 24, 40), (3, 8, 130, 16), (1, 16, 8, 1100)]
+
+
+@pytest.mark.parametrize("size", PRODUCTS, ids=str)
+@pytest.mark.parametrize("turned", [(False, False), (True, True), (False, True)], ids=str)
+def test_products_of_halves_on_tensor_cores(
+    gpu: CubeBackend, size: tuple[int, ...], turned: tuple[bool, bool]
+) -> None:
+    batch, m, n, k = size
+    x = RNG.integers(-4, 5, (batch, m, k)).astype(np.float16)
+    y = RNG.integers(-4, 5, (batch, k, n)).astype(np.float16)
+    given = []
+    for t, turn in zip((x, y), turned, strict=True):
+        laid = np.ascontiguousarray(t.swapaxes(1, 2)) if turn else t
+        made = gpu.from_numpy(laid, True)
+        given.append(gpu.execute(CATALOG["permute"], [made], ((0, 2, 1),)) if turn else made)
+    found = gpu.to_numpy(gpu.execute(CATALOG["matmul"], given, ()))
+    wanted = x.astype(np.float64) @ y.astype(np.float64)
+    np.testing.assert_array_equal(found, wanted.astype(np.float16))

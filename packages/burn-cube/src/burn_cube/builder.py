@@ -333,12 +333,14 @@ class Builder:
         return self.emit("atomic_cas", dtype, (memory, index, expected, value))
 
     def async_copy(
-        self, target: Op, at: Op, source: Op, start: Op, width: int = 1, aligned: bool = False
-    ) -> None:
+        self, target: Op, at: Op, source: Op, start: Op, width: int = 1, aligned: bool = False,
+        inside: Op | None = None,
+    ) -> None:  # fmt: skip
         """Add a copy of `width` elements from global to shared memory that may go on behind.
 
         What it wrote is there after `async_wait` and a barrier. Devices without such copies make
         it at once. `aligned` promises that both ends are at multiples of the size of the copy.
+        Where `inside` is given and false, zeros are written and the source is not read.
         """
         self._place("async_copy", target, at)
         self._place("async_copy", source, start)
@@ -350,7 +352,10 @@ class Builder:
         if width not in (1, 2, 4, 8, 16) or (width > 1 and isinstance(target.type.elem, Vector)):
             raise self.error("async_copy", "the width is 1, 2, 4, 8 or 16 scalars", width)
         attrs = {"width": width, "aligned": aligned}
-        self.emit("async_copy", None, (target, at, source, start), attrs)
+        if inside is not None and inside.type is not bool_:
+            raise self.error("async_copy", "`inside` is a bool", inside.type.short, types=True)
+        args = (target, at, source, start, *([] if inside is None else [inside]))
+        self.emit("async_copy", None, args, attrs)
 
     def async_commit(self) -> None:
         """Close the group of copies that this unit started since the last one."""

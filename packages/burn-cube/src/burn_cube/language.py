@@ -25,7 +25,7 @@ from burn_cube.frontend.values import (
     plain,
 )
 from burn_cube.types import Type, Vector, width_of
-from burn_std.dtypes import FLOATS, INTS, PLAIN, DType, float32, uint32
+from burn_std.dtypes import FLOATS, INTS, PLAIN, DType, bool_, float32, uint32
 
 
 class Generic:
@@ -305,8 +305,9 @@ def local(value: Any) -> Slot:
 
 
 def async_copy(
-    target: Any, at: Any, source: Any, start: Any, width: int = 1, *, aligned: bool = False
-) -> None:
+    target: Any, at: Any, source: Any, start: Any, width: int = 1, *, aligned: bool = False,
+    inside: Any = None,
+) -> None:  # fmt: skip
     """Start a copy of `width` elements of a buffer into shared memory.
 
     What it wrote is there for this unit after `async_wait()`, and for the others after a
@@ -319,10 +320,12 @@ def async_copy(
         start: where it comes from.
         width: neighbours to copy: 1, 2, 4, 8 or 16.
         aligned: promises that both ends are at multiples of the size of the copy.
+        inside: a bool; where it is false, zeros are written and the source is not read.
     """
     builder_of("async_copy").async_copy(
-        target.op, target._place(at), source.op, source._place(start), width, aligned
-    )
+        target.op, target._place(at), source.op, source._place(start), width, aligned,
+        None if inside is None else cast(inside, bool_).op,
+    )  # fmt: skip
 
 
 def async_commit() -> None:

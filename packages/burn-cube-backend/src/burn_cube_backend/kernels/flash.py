@@ -11,12 +11,13 @@ Source: Dao, FlashAttention-2: Faster Attention with Better Parallelism and Work
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 from math import log2
 from typing import NamedTuple
 
 from burn_cube import Kernel
 from burn_cube.spi import Op, Tile
-from burn_cube_backend.code import Buf, Code, Local, Val
+from burn_cube_backend.code import Buf, Code, Val
 from burn_std import DType, dtypes as d
 
 PLANE, SIDE = 32, 16
@@ -144,25 +145,17 @@ class Rows:
         chunks = self.width // CHUNK
         count = self.block * chunks
         unit = code.special("unit_pos")
-        zero = code.const(0.0, d.float32).cast(self.dtype)
         for part in range(-(-count // self.units)):
             number = unit + part * self.units
             row, column = number // chunks, (number % chunks) * CHUNK
             at = to + row * self.stride + column
-            inside = first + row < limit
-            if (part + 1) * self.units > count:
-                inside = inside & (number < count)
             source = head + (first + row) * step + column
-            with code.when(inside) as branch:
-                b.async_copy(self.near.op, at.op, self.far.op, source.op, CHUNK, aligned=True)
-            with code.otherwise(branch):
-                rest = number < count if (part + 1) * self.units > count else None
-                splat = b.splat(zero.op, CHUNK)
-                if rest is None:
-                    b.store(self.near.op, at.op, splat)
-                else:
-                    with code.when(rest):
-                        b.store(self.near.op, at.op, splat)
+            inside = (first + row < limit).op
+            whole = (part + 1) * self.units <= count
+            with nullcontext() if whole else code.when(number < count):
+                b.async_copy(
+                    self.near.op, at.op, self.far.op, source.op, CHUNK, True, inside
+                )  # fmt: skip
 
 
 class Batch:
@@ -285,13 +278,10 @@ def forward_kernel(s: Shape) -> Kernel:
         with code.when(j + 1 < blocks):
             bring(j + 1)
         half = j & 1
-        values: list[list[Local]] = []
-        for n in range(s.block // SIDE):
-            score = tiles.fill()
-            for i, a in enumerate(left):
-                at = half * ks.size + (n * SIDE * ks.stride + i * SIDE)
-                score = b.tile_mma(a, tiles.load("b", ks.near, at, ks.stride, True), score)
-            values.append([code.local(d.float32, e) for e in tiles.elements(score)])
+        values = [
+            [code.local(d.float32, e) for e in tiles.elements(score)]
+            for score in _scores(tiles, left, ks, half, s.block // SIDE)
+        ]
         with code.when(j >= whole):
             for n, held in enumerate(values):
                 for number, e in enumerate(held):
@@ -339,3 +329,15 @@ def forward_kernel(s: Shape) -> Kernel:
                 log = top[side].get() * scale + whole_sum.call("log2")
                 sums[head * queries + row] = none.pick(float("inf"), log)
     return code.finish()
+
+
+def _scores(tiles: Tiles, left: Sequence[Op], ks: Rows, half: Val, count: int) -> list[Op]:
+    """Return the products of the rows of a plane with a block of keys, sixteen keys each."""
+    b = tiles.code.b
+    made = [tiles.fill() for _ in range(count)]
+    # Tiles take turns: a product does not wait for the one before.
+    for i, a in enumerate(left):
+        for n in range(count):
+            at = half * ks.size + (n * SIDE * ks.stride + i * SIDE)
+            made[n] = b.tile_mma(a, tiles.load("b", ks.near, at, ks.stride, True), made[n])
+    return made

@@ -10,7 +10,7 @@ from burn_cube import Kernel
 from burn_cube_backend.code import Code, Val
 from burn_cube_backend.engine import Engine
 from burn_cube_backend.geometry import broadcast_shape, broadcast_strides, size_of
-from burn_cube_backend.kernels import blas, cublas
+from burn_cube_backend.kernels import blas, cublas, matmul_tiles
 from burn_cube_backend.kernels.maps import wide
 from burn_cube_backend.payload import CubeTensor
 from burn_cube_backend.table import kernel
@@ -130,6 +130,8 @@ def product(engine: Engine, x: CubeTensor, y: CubeTensor) -> CubeTensor:
     made = blas.product(engine, x, y)
     if made is None:
         made = cublas.product(engine, x, y)
+    if made is None:
+        made = matmul_tiles.product(engine, x, y)
     if made is not None:
         return made
     batch = broadcast_shape([x.shape[:-2], y.shape[:-2]])

@@ -385,7 +385,7 @@ def grouped_copies(x: Array[F], out: Array[F]):
     near = SharedMemory(F, 4 * CUBE_DIM * 4)
     for part in lang.unroll(range(3)):
         place = (part * CUBE_DIM + UNIT_POS) * 4
-        lang.async_copy(near, place, x, place, 4, aligned=True)
+        lang.async_copy(near, place, x, place, 4, aligned=True, inside=place < 380)
         lang.async_commit()
     total = F(0)
     for part in lang.unroll(range(3)):
@@ -428,7 +428,7 @@ def _copies() -> Iterator[Case]:
 
 
 def _grouped(x: Any, o: Any) -> dict[int, Any]:
-    parts = x.reshape(3, 32, 4)
+    parts = np.where(np.arange(384) < 380, x, 0).astype("f").reshape(3, 32, 4)
     total = np.zeros(32, "f")
     for n, part in enumerate(parts):
         total += part[:, 1] * np.float32(n + 1)

@@ -128,7 +128,7 @@ class Cuda(Dialect):
     def dynamic(self, dtype: DType, name: str, offset: int) -> list[str]:
         """Return shared memory at an offset of what the launch asks for."""
         t = self.memory_type(dtype)
-        head = [] if offset else ["extern __shared__ alignas(128) u8 asked_shared[];"]
+        head = [] if offset else ["extern __shared__ __align__(128) u8 asked_shared[];"]
         return [*head, f"{t}* const {name} = ({t}*)(asked_shared + {offset});"]
 
     # --- values ----------------------------------------------------------------------------

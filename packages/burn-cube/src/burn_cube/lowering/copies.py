@@ -17,10 +17,18 @@ def copies_at_once(kernel: Kernel) -> Kernel:
 
     def rule(op: Op, builder: Builder) -> Op | None:
         if op.name == "async_copy":
-            target, at, source, start = op.args
-            value = builder.load(source, start, op.attrs["width"])
-            builder.store(target, at, value)
-            return value
+            target, at, source, start, *inside = op.args
+            width = op.attrs["width"]
+            if not inside:
+                value = builder.load(source, start, width)
+                builder.store(target, at, value)
+                return value
+            with builder.if_(inside[0]) as branch:
+                builder.store(target, at, builder.load(source, start, width))
+            with builder.else_(branch):
+                zero = builder.const(0, source.type.elem)
+                builder.store(target, at, zero if width == 1 else builder.splat(zero, width))
+            return branch
         return None
 
     rewrite(kernel, rule)
