@@ -170,3 +170,36 @@ def test_products_of_halves_on_tensor_cores(
     found = gpu.to_numpy(gpu.execute(CATALOG["matmul"], given, ()))
     wanted = x.astype(np.float64) @ y.astype(np.float64)
     np.testing.assert_array_equal(found, wanted.astype(np.float16))
+
+
+def slopes(g: Any, q: Any, k: Any, v: Any, mask: Any, causal: bool, scale: float) -> list[Any]:
+    """Return the gradients of attention in float64, and those of its scores."""
+    group = q.shape[1] // k.shape[1]
+    g, q, k, v = (t.astype(np.float64) for t in (g, q, k.repeat(group, 1), v.repeat(group, 1)))
+    eye = np.eye(k.shape[2])[None, None]
+    p = attended(q, k, np.broadcast_to(eye, (*k.shape[:2], *eye.shape[2:])), mask, causal, scale)
+    dp = g @ v.swapaxes(-1, -2)
+    ds = p * (dp - (dp * p).sum(-1, keepdims=True))
+    dk, dv = ds.swapaxes(-1, -2) @ q * scale, p.swapaxes(-1, -2) @ g
+    heads = (k.shape[0], k.shape[1] // group, group)
+    return [ds @ k * scale, *(t.reshape(*heads, *t.shape[2:]).sum(2) for t in (dk, dv)), ds]
+
+
+@pytest.mark.parametrize("name", FLASH)
+def test_gradients_of_attention_on_tensor_cores(gpu: CubeBackend, name: str) -> None:
+    q_shape, k_shape, width, kind, causal = FLASH[name]
+    q = RNG.standard_normal(q_shape).astype(np.float16)
+    k = RNG.standard_normal(k_shape).astype(np.float16)
+    v = RNG.standard_normal((*k_shape[:-1], width)).astype(np.float16)
+    g = RNG.standard_normal((*q_shape[:-1], width)).astype(np.float16)
+    mask = None
+    if kind is not None:
+        mask = RNG.standard_normal((q_shape[2], k_shape[2])).astype(np.float32)
+        mask = mask > 0 if kind is bool else mask
+        if kind is bool:
+            mask[3] = False
+    attrs = (causal, q_shape[1] != k_shape[1], 0.3)
+    found = run(gpu, "attention_backward", g, q, k, v, mask, attrs=attrs)
+    wanted = slopes(g, q, k, v, mask, causal, 0.3)
+    for one, two in zip(found, wanted, strict=True):
+        np.testing.assert_allclose(one.astype(np.float64), two, rtol=3e-2, atol=1e-2)

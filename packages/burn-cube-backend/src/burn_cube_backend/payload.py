@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from burn_cube import DeviceArray
@@ -57,6 +58,36 @@ class CubeTensor:
 
     def __repr__(self) -> str:
         return f"CubeTensor({self.dtype.name}{list(self.shape)}, strides {list(self.strides)})"
+
+
+class LateTensor(CubeTensor):
+    """A row-major tensor that is computed, by a function, when somebody reads it.
+
+    For results that are seldom wanted and large. What it is computed from lives as long.
+    """
+
+    __slots__ = ("_made", "_make")
+
+    def __init__(
+        self, shape: Ints, strides: Ints, dtype: DType, make: Callable[[], CubeTensor]
+    ) -> None:
+        self._made: DeviceArray | None = None
+        self._make: Callable[[], CubeTensor] | None = make
+        super().__init__(None, shape, strides, dtype)
+
+    @property
+    def buf(self) -> DeviceArray | None:  # type: ignore[override]  # the slot of the parent
+        """The memory; computed at the first look."""
+        if self._made is None and self._make is not None:
+            made, self._make = self._make(), None
+            buf = made.buf
+            # The offset of this tensor was seen before.
+            self._made = buf.view((made.size,), None, made.offset) if buf is not None else None
+        return self._made
+
+    @buf.setter
+    def buf(self, made: DeviceArray | None) -> None:
+        self._made = made
 
 
 def number(value: Any, dtype: DType) -> CubeTensor:

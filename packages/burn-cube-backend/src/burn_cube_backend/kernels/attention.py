@@ -29,7 +29,7 @@ from burn_cube_backend.kernels.matmul import product
 from burn_cube_backend.kernels.reduce import reduce
 from burn_cube_backend.kernels.reduction import Reducer
 from burn_cube_backend.kernels.rows import At, Layout, Row, layout, row_code, run_rows
-from burn_cube_backend.payload import CubeTensor
+from burn_cube_backend.payload import CubeTensor, LateTensor
 from burn_cube_backend.table import kernel
 from burn_std import DType
 
@@ -288,6 +288,24 @@ def attention_backward(
     mask: CubeTensor | None, causal: bool, gqa: bool, scale: float | None,
 ) -> tuple[CubeTensor, CubeTensor, CubeTensor, CubeTensor]:  # fmt: skip
     """(dq, dk, dv, ds): ds = p (dp - sum(dp p)) is the gradient of a float mask too."""
+    made = flash_calls.backward(engine, g, q, k, v, mask, causal, gqa, scale)
+    if made is not None:
+        # The slopes of the scores are as large as the scores: only a float mask wants them.
+        shape = (*g.shape[:-1], k.shape[-2])
+
+        def late() -> CubeTensor:
+            slopes = _gradients(engine, g, q, k, v, mask, causal, gqa, scale)[3]
+            return engine.row_major(slopes)
+
+        return *made, LateTensor(shape, dense(shape), q.dtype, late)
+    return _gradients(engine, g, q, k, v, mask, causal, gqa, scale)
+
+
+def _gradients(
+    engine: Engine, g: CubeTensor, q: CubeTensor, k: CubeTensor, v: CubeTensor,
+    mask: CubeTensor | None, causal: bool, gqa: bool, scale: float | None,
+) -> tuple[CubeTensor, CubeTensor, CubeTensor, CubeTensor]:  # fmt: skip
+    """Return the gradients by products of whole scores."""
     dtype = q.dtype
     heads = _Heads(engine, q, k, v, mask, gqa)
     kind, group = heads.kind, heads.group

@@ -158,30 +158,47 @@ class Rows:
                 )  # fmt: skip
 
 
-class Batch:
-    """The numbers of a kernel that say where the matrices of a head begin."""
+class Batch(NamedTuple):
+    """Where the matrices of a head begin, and the steps of their rows, by name."""
 
-    def __init__(self, code: Code, names: Sequence[str], rank: int, number: Val) -> None:
-        extents = code.places("extent", rank)
-        self.rows: dict[str, Val] = {}
-        self.heads: dict[str, Val] = {}
-        coords = code.coords(number, extents)
+    rows: dict[str, Val]
+    heads: dict[str, Val]
+
+
+class Layout:
+    """The numbers that say where the matrices of each head begin."""
+
+    def __init__(self, code: Code, names: Sequence[str], rank: int) -> None:
+        self.code = code
+        self.extents = code.places("extent", rank)
+        self.numbers = {}
         for name in names:
             offset, row = code.place(f"{name}_offset"), code.place(f"{name}_row")
-            strides = code.places(f"{name}_stride", rank)
-            self.rows[name] = row
-            self.heads[name] = code.walk(offset, coords, strides)
+            self.numbers[name] = (offset, row, code.places(f"{name}_stride", rank))
+        self.along = code.place("mask_along") if "mask" in names else None
+
+    def of(self, head: Val) -> Batch:
+        """Return where the matrices of a head begin."""
+        coords = self.code.coords(head, self.extents)
+        heads = {
+            name: self.code.walk(offset, coords, strides)
+            for name, (offset, _, strides) in self.numbers.items()
+        }
+        return Batch({name: row for name, (_, row, _) in self.numbers.items()}, heads)
 
 
 class Mask:
-    """The mask of scores: where it begins for a head, and its steps."""
+    """The mask of scores of one head.
 
-    def __init__(self, code: Code, s: Shape, batch: Batch) -> None:
-        self.code, self.s = code, s
-        self.buf = code.buffer("mask", s.mask) if s.mask is not None else None
-        if self.buf is not None:
-            self.along = code.place("mask_along")
-        self.batch = batch
+    Args:
+        s: what the kernel depends on.
+        buf: memory of the mask, None without one.
+        layout: where masks begin.
+        head: number of the head.
+    """
+
+    def __init__(self, s: Shape, buf: Buf | None, layout: Layout, head: Batch) -> None:
+        self.s, self.buf, self.along, self.batch = s, buf, layout.along, head
 
     def scored(self, score: Val, query: Val, key: Val, scale: Val, counts: tuple[Val, Val]) -> Val:
         """Return a score before the scale, -inf where the key is not seen.
@@ -199,7 +216,7 @@ class Mask:
         seen = key < keys
         if s.causal:
             seen = seen & (key <= query)
-        if self.buf is not None:
+        if self.buf is not None and self.along is not None:
             # Numbers outside read the last element; what comes of them is dropped.
             row = query.call("min", queries - 1) * self.batch.rows["mask"]
             at = self.batch.heads["mask"] + row + key.call("min", keys - 1) * self.along
@@ -228,6 +245,7 @@ def forward_kernel(s: Shape) -> Kernel:
     b = code.b
     out, sums = code.buffer("out", s.dtype), code.buffer("sums", d.float32)
     q, k, v = (code.buffer(n, s.dtype) for n in "qkv")
+    masks = code.buffer("mask", s.mask) if s.mask is not None else None
     queries, keys, scale = (
         code.place("queries"),
         code.place("keys"),
@@ -235,8 +253,9 @@ def forward_kernel(s: Shape) -> Kernel:
     )
     head = code.special("cube_pos_y")
     names = ("q", "k", "v") if s.mask is None else ("q", "k", "v", "mask")
-    batch = Batch(code, names, s.rank, head)
-    mask = Mask(code, s, batch)
+    layout = Layout(code, names, s.rank)
+    batch = layout.of(head)
+    mask = Mask(s, masks, layout, batch)
     tiles = Tiles(code, s.dtype)
     rows = s.planes * SIDE
     # The longest rows of a causal mask begin first.

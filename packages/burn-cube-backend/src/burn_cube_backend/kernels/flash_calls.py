@@ -13,7 +13,7 @@ from burn_cube_backend.geometry import (
     collapse,
     size_of,
 )
-from burn_cube_backend.kernels import flash
+from burn_cube_backend.kernels import flash, flash_backward
 from burn_cube_backend.kernels.maps import HALVES, copied
 from burn_cube_backend.payload import CubeTensor
 from burn_std import dtypes as d
@@ -21,6 +21,7 @@ from burn_std import dtypes as d
 # The widest row, and the most heads: what a cube can share, and the grid along y.
 WIDEST, MOST_HEADS = 128, 65535
 PLANES, BLOCK = 8, 64
+BACK_PLANES = 4
 
 
 class Operands(NamedTuple):
@@ -140,8 +141,9 @@ def forward(
     )  # fmt: skip
     tensors = [q, k, v, *([] if mask is None else [mask])]
     args = [
-        out.buf, sums.buf, q.buf, k.buf, v.buf, rows, keys, factor(depth, scale) * flash.LOG2E,
-        *numbers(o, tensors, o.strides), *([] if mask is None else [mask.buf, mask.strides[-1]]),
+        out.buf, sums.buf, q.buf, k.buf, v.buf, *([] if mask is None else [mask.buf]), rows, keys,
+        factor(depth, scale) * flash.LOG2E, *numbers(o, tensors, o.strides),
+        *([] if mask is None else [mask.strides[-1]]),
     ]  # fmt: skip
     blocks = -(-rows // (PLANES * flash.SIDE))
     program = engine.loaded(flash.forward_kernel, (shape,))
@@ -167,3 +169,54 @@ def attention(
     if o.heads > MOST_HEADS:
         return None
     return forward(engine, o, causal, scale)[0]
+
+
+def backward(
+    engine: Engine, g: CubeTensor, q: CubeTensor, k: CubeTensor, v: CubeTensor,
+    mask: CubeTensor | None, causal: bool, gqa: bool, scale: float | None,
+) -> tuple[CubeTensor, CubeTensor, CubeTensor] | None:  # fmt: skip
+    """Return the gradients of q, k and v, None where these kernels do not fit."""
+    same = q.shape[:-3] == k.shape[:-3] == v.shape[:-3] and k.shape[:-2] == v.shape[:-2]
+    if not (same and (gqa or q.shape[:-2] == k.shape[:-2])) or not fits(engine, q, k, v, scale):
+        return None
+    o = operands(engine, q, k, v, mask, gqa)
+    if not 0 < o.heads <= MOST_HEADS:
+        return None
+    g = aligned(engine, g)
+    out, sums = forward(engine, o, causal, scale)
+    rows, keys, depth, width = q.shape[-2], k.shape[-2], q.shape[-1], v.shape[-1]
+    g = split(g, -3, o.group) if o.group else g
+    delta = engine.empty((o.heads, rows), d.float32)
+    given = [o.q, o.k, o.v, g, *([] if o.mask is None else [o.mask])]
+    walks = [broadcast_strides(t.shape[:-2], t.strides[:-2], o.batch) for t in given]
+    # Merging what only some operands walk evenly would lose the group: it stays the last dim.
+    extents, strides = collapse(o.batch, walks)
+    index = engine.index_dtype(out, *given)
+    places = [p for t, w in zip(given, strides, strict=True)
+              for p in (t.offset, t.strides[-2], *w)]  # fmt: skip
+    made = flash_backward.Delta(q.dtype, width, len(extents), index)
+    g_places = [g.offset, g.strides[-2], *strides[3]]
+    chunks = width // flash.CHUNK
+    across = min(flash.PLANE, 1 << (chunks - 1).bit_length())
+    count = o.heads * rows
+    args = [delta.buf, out.buf, g.buf, count, rows, *extents, *g_places]
+    engine.run(flash_backward.delta_kernel, (made,), count * across, args)
+    kind = None if o.mask is None else o.mask.dtype
+    block = BLOCK if max(depth, width) <= flash_backward.KEPT else BLOCK // 2
+    shape = flash.Shape(
+        q.dtype, depth, width, len(extents), causal, kind, BACK_PLANES, block, index
+    )  # fmt: skip
+    own = factor(depth, scale)
+    group = o.group or 1
+    tail = [
+        o.q.buf, o.k.buf, o.v.buf, g.buf, sums.buf, delta.buf,
+        *([] if o.mask is None else [o.mask.buf]), rows, keys, own * flash.LOG2E, own, group,
+        *extents, *places, *([] if o.mask is None else [o.mask.strides[-1]]),
+    ]  # fmt: skip
+    dq, dk, dv = (engine.empty(t.shape, t.dtype) for t in (q, k, v))
+    side = BACK_PLANES * flash.SIDE
+    program = engine.loaded(flash_backward.keys_kernel, (shape,))
+    engine.start(program, (-(-keys // side), o.heads // group, 1), [dk.buf, dv.buf, *tail])
+    program = engine.loaded(flash_backward.queries_kernel, (shape,))
+    engine.start(program, (-(-rows // side), o.heads, 1), [dq.buf, *tail])
+    return dq, dk, dv
