@@ -46,7 +46,6 @@ class Plan(NamedTuple):
         shape: of the result.
         strides: of the result.
         count: elements of the result.
-        item: bytes of an element.
     """
 
     call: Callable[..., int]
@@ -57,7 +56,6 @@ class Plan(NamedTuple):
     shape: Ints
     strides: Ints
     count: int
-    item: int
 
 
 class CuBlas:
@@ -115,21 +113,26 @@ class CuBlas:
             self.one if batches == 1 else self.many, head, after(y.lead, steps[1]),
             (*after(x.lead, steps[0]), _POINTER(one + pair.itemsize)),
             (*tail, _INT(sums), _INT(_DEFAULT_ALGORITHM)), out, dense(out), size_of(out),
-            dtype.itemsize,
         )  # fmt: skip
 
-    def multiply(self, plan: Plan, x: int, y: int, out: int) -> None:
-        """Multiply matrices at addresses."""
-        runtime = self.runtime
+    def run(self, engine: Engine, plan: Plan, x: CubeTensor, y: CubeTensor) -> CubeTensor:
+        """Return the product of a plan."""
+        runtime, dtype = self.runtime, x.dtype
+        flat = engine.flat(plan.count, dtype)
+        assert x.buf is not None and y.buf is not None  # noqa: S101 - solid
+        item = dtype.itemsize
+        right = _POINTER(y.buf.pointer + y.offset * item)
+        left = _POINTER(x.buf.pointer + x.offset * item)
         runtime.alive()
         with runtime.lock:
             runtime.use()
             status = plan.call(
-                *plan.head, _POINTER(y), *plan.middle, _POINTER(x), *plan.scale, _POINTER(out),
+                *plan.head, right, *plan.middle, left, *plan.scale, _POINTER(flat.pointer),
                 *plan.tail,
             )  # fmt: skip
         if status:
             raise LaunchError("matmul", "cuBLAS takes the product", got=f"its status {status}")
+        return CubeTensor(flat, plan.shape, plan.strides, dtype)
 
 
 def provider(engine: Engine) -> CuBlas | None:
@@ -186,9 +189,4 @@ def product(engine: Engine, x: CubeTensor, y: CubeTensor) -> CubeTensor | None:
         even = steps[0], steps[1]
         plan = library.plan(x.dtype, (m, n, k), left, right, even, batch)
         library.plans[key] = plan
-    flat = engine.flat(plan.count, x.dtype)
-    assert x.buf is not None and y.buf is not None  # noqa: S101 - solid
-    item = plan.item
-    at = x.buf.pointer + x.offset * item, y.buf.pointer + y.offset * item
-    library.multiply(plan, at[0], at[1], flat.pointer)
-    return CubeTensor(flat, plan.shape, plan.strides, x.dtype)
+    return library.run(engine, plan, x, y)

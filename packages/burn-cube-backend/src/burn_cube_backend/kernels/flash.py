@@ -10,7 +10,7 @@ Source: Dao, FlashAttention-2: Faster Attention with Better Parallelism and Work
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from math import log2
 from typing import NamedTuple
@@ -23,6 +23,8 @@ from burn_std import DType, dtypes as d
 PLANE, SIDE = 32, 16
 # Halves that one copy takes, and that pad a shared row.
 CHUNK = 8
+# Operands that are loaded before the first of them is used.
+AHEAD = 4
 LOG2E = log2(2.718281828459045)
 
 
@@ -299,7 +301,9 @@ def forward_kernel(s: Shape) -> Kernel:
         half = j & 1
         values = [
             [code.local(d.float32, e) for e in tiles.elements(score)]
-            for score in _scores(tiles, left, ks, half, s.block // SIDE)
+            for score in scores(
+                tiles, left.__getitem__, len(left), ks, half * ks.size, s.block // SIDE
+            )
         ]
         with code.when(j >= whole):
             for n, held in enumerate(values):
@@ -325,11 +329,7 @@ def forward_kernel(s: Shape) -> Kernel:
         for slot in acc:
             held_ = tiles.elements(b.get(slot))
             b.set(slot, tiles.of([e * shrinks[half_of(n)] for n, e in enumerate(held_)]))
-        for n, held in enumerate(values):
-            p = tiles.operand([e.get() for e in held])
-            for i, slot in enumerate(acc):
-                at = half * vs.size + (n * SIDE * vs.stride + i * SIDE)
-                tiles.add(slot, p, tiles.load("b", vs.near, at, vs.stride))
+        gather(tiles, acc, [[e.get() for e in held] for held in values], vs, half * vs.size)
     for side in range(2):
         row = query + 8 * side
         whole_sum = over_row(code, "add", total[side].get())
@@ -350,13 +350,60 @@ def forward_kernel(s: Shape) -> Kernel:
     return code.finish()
 
 
-def _scores(tiles: Tiles, left: Sequence[Op], ks: Rows, half: Val, count: int) -> list[Op]:
-    """Return the products of the rows of a plane with a block of keys, sixteen keys each."""
-    b = tiles.code.b
+def ahead_of_use(
+    order: Sequence[tuple[int, int]], load: Callable[[int, int], Op],
+    use: Callable[[int, int, Op], None],
+) -> None:  # fmt: skip
+    """Use what is loaded, in an order, with some loads under way before the first is used."""
+    waiting = [load(*pair) for pair in order[:AHEAD]]
+    for number, pair in enumerate(order):
+        if number + AHEAD < len(order):
+            waiting.append(load(*order[number + AHEAD]))
+        use(*pair, waiting[number])
+
+
+def scores(
+    tiles: Tiles, left: Callable[[int], Op], steps: int, rows: Rows, start: Val, count: int
+) -> list[Op]:
+    """Return products of the rows of a plane with a block of rows, sixteen of them each.
+
+    Args:
+        tiles: of the kernel.
+        left: gives the left operand at a step of the depth.
+        steps: of the depth.
+        rows: the block in shared memory.
+        start: where it begins.
+        count: tiles of the block.
+    """
     made = [tiles.fill() for _ in range(count)]
+    operands: dict[int, Op] = {}
+
+    def load(i: int, n: int) -> Op:
+        if i not in operands:
+            operands[i] = left(i)
+        at = start + (n * SIDE * rows.stride + i * SIDE)
+        return tiles.load("b", rows.near, at, rows.stride, True)
+
+    def use(i: int, n: int, right: Op) -> None:
+        made[n] = tiles.code.b.tile_mma(operands[i], right, made[n])
+
     # Tiles take turns: a product does not wait for the one before.
-    for i, a in enumerate(left):
-        for n in range(count):
-            at = half * ks.size + (n * SIDE * ks.stride + i * SIDE)
-            made[n] = b.tile_mma(a, tiles.load("b", ks.near, at, ks.stride, True), made[n])
+    ahead_of_use([(i, n) for i in range(steps) for n in range(count)], load, use)
     return made
+
+
+def gather(
+    tiles: Tiles, slots: Sequence[Op], left: Sequence[Sequence[Val]], rows: Rows, start: Val
+) -> None:
+    """Add products of elements, [16, block], with a block of rows, [block, width]."""
+    operands = [tiles.operand(elements) for elements in left]
+
+    def load(n: int, i: int) -> Op:
+        at = start + (n * SIDE * rows.stride + i * SIDE)
+        return tiles.load("b", rows.near, at, rows.stride)
+
+    def use(n: int, i: int, right: Op) -> None:
+        tiles.add(slots[i], operands[n], right)
+
+    order = [(n, i) for n in range(len(left)) for i in range(len(slots))]
+    ahead_of_use(order, load, use)

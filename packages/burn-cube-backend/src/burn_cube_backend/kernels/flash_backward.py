@@ -28,7 +28,9 @@ from burn_cube_backend.kernels.flash import (
     Shape,
     Tiles,
     column_of,
+    gather,
     half_of,
+    scores,
 )
 from burn_std import DType, dtypes as d
 
@@ -73,25 +75,8 @@ class Left:
 
 def products(tiles: Tiles, left: Left, rows: Rows, start: Val, count: int) -> list[list[Val]]:
     """Return the elements of products of a plane's rows with a block of rows, sixteen each."""
-    made = [tiles.fill() for _ in range(count)]
-    for i in range(left.count):
-        a = left[i]
-        for n in range(count):
-            at = start + (n * SIDE * rows.stride + i * SIDE)
-            right = tiles.load("b", rows.near, at, rows.stride, True)
-            made[n] = tiles.code.b.tile_mma(a, right, made[n])
+    made = scores(tiles, left.__getitem__, left.count, rows, start, count)
     return [tiles.elements(t) for t in made]
-
-
-def gather(
-    tiles: Tiles, slots: Sequence[Op], left: Sequence[Sequence[Val]], rows: Rows, start: Val
-) -> None:
-    """Add products of elements, [16, block], with a block of rows, [block, width]."""
-    for n, elements in enumerate(left):
-        a = tiles.operand(elements)
-        for i, slot in enumerate(slots):
-            at = start + (n * SIDE * rows.stride + i * SIDE)
-            tiles.add(slot, a, tiles.load("b", rows.near, at, rows.stride))
 
 
 def store(
@@ -111,12 +96,12 @@ def store(
 
 
 def _masked(
-    frame: Frame, mask: Mask, scores: list[list[Val]], needed: Val,
+    frame: Frame, mask: Mask, held_scores: list[list[Val]], needed: Val,
     place: Callable[[int, int], tuple[Val, Val]],
 ) -> list[list[Val]]:  # fmt: skip
     """Return scores with -inf where a key is not seen; `place` gives query and key."""
     code = frame.code
-    cells = [[code.local(d.float32, e) for e in held] for held in scores]
+    cells = [[code.local(d.float32, e) for e in held] for held in held_scores]
     with code.when(needed):
         for n, held in enumerate(cells):
             for number, e in enumerate(held):
@@ -207,7 +192,7 @@ def keys_kernel(s: Shape) -> Kernel:
         half = step & 1
         own, at = where(step)
         mask = Mask(s, frame.mask, lay, lay.of(own))
-        scores = products(tiles, left_k, qs, half * qs.size, s.block // SIDE)
+        held_scores = products(tiles, left_k, qs, half * qs.size, s.block // SIDE)
 
         def place(n: int, number: int, at: Val = at) -> tuple[Val, Val]:
             query = at + tiles.column + (n * SIDE + column_of(number))
@@ -215,10 +200,10 @@ def keys_kernel(s: Shape) -> Kernel:
 
         if s.causal or s.mask is not None:
             needed = at < first + rows if s.mask is None else at >= 0
-            scores = _masked(frame, mask, scores, needed, place)
+            held_scores = _masked(frame, mask, held_scores, needed, place)
         slopes = products(tiles, left_v, gs, half * gs.size, s.block // SIDE)
         weights: list[list[Val]] = []
-        for n, held in enumerate(scores):
+        for n, held in enumerate(held_scores):
             made, slope = [], []
             for number, e in enumerate(held):
                 column = tiles.column + (n * SIDE + column_of(number))
@@ -283,15 +268,15 @@ def queries_kernel(s: Shape) -> Kernel:
         with code.when(j + 1 < blocks):
             bring(j + 1)
         half = j & 1
-        scores = products(tiles, left_q, ks, half * ks.size, s.block // SIDE)
+        held_scores = products(tiles, left_q, ks, half * ks.size, s.block // SIDE)
 
         def place(n: int, number: int, j: Val = j) -> tuple[Val, Val]:
             key = j * s.block + tiles.column + (n * SIDE + column_of(number))
             return query0 + 8 * half_of(number), key
 
-        scores = _masked(frame, mask, scores, j >= whole, place)
+        held_scores = _masked(frame, mask, held_scores, j >= whole, place)
         slopes = products(tiles, left_g, vs, half * vs.size, s.block // SIDE)
-        for n, held in enumerate(scores):
+        for n, held in enumerate(held_scores):
             slope = []
             for number, e in enumerate(held):
                 total, delta = facts[half_of(number)]

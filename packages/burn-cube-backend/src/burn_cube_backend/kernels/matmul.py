@@ -6,6 +6,8 @@ float32, integers wrap.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from burn_cube import Kernel
 from burn_cube_backend.code import Code, Val
 from burn_cube_backend.engine import Engine
@@ -13,7 +15,7 @@ from burn_cube_backend.geometry import broadcast_shape, broadcast_strides, size_
 from burn_cube_backend.kernels import blas, cublas, matmul_tiles
 from burn_cube_backend.kernels.maps import wide
 from burn_cube_backend.payload import CubeTensor
-from burn_cube_backend.table import kernel
+from burn_cube_backend.table import maker
 from burn_std import DType, dtypes as d
 
 # The tile of a cube, its depth, and the square of results of one unit.
@@ -107,7 +109,23 @@ def tiled_kernel(dtype: DType, rank: int, index: DType) -> Kernel:
     return code.finish()
 
 
-@kernel("matmul")
+@maker("matmul")
+def _maker(engine: Engine, dtype: DType) -> Callable[[CubeTensor, CubeTensor], CubeTensor]:
+    """Return the kernel: products that cuBLAS has seen before go to it at once."""
+    library = cublas.provider(engine)
+    if library is None:
+        return lambda x, y: matmul(engine, engine.solid(x), engine.solid(y))
+    plans, run = library.plans, library.run
+
+    def product_(x: CubeTensor, y: CubeTensor) -> CubeTensor:
+        plan = plans.get((x.dtype, x.shape, x.strides, y.shape, y.strides))
+        if plan is None or x.buf is None or y.buf is None:
+            return matmul(engine, engine.solid(x), engine.solid(y))
+        return run(engine, plan, x, y)
+
+    return product_
+
+
 def matmul(engine: Engine, x: CubeTensor, y: CubeTensor) -> CubeTensor:
     """Matrix product; a vector is a row on the left and a column on the right."""
     flat_x, flat_y = len(x.shape) == 1, len(y.shape) == 1

@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from burn_cube import Kernel
+from burn_cube.spi import Op
 from burn_cube_backend.code import Buf, Code, Val
 from burn_cube_backend.engine import Engine
 from burn_cube_backend.geometry import (
@@ -173,31 +174,56 @@ def product_kernel(s: Spec) -> Kernel:
     across = (plane % block.planes[1]) * block.tile[1]
     high, wide = block.tile[0] // SIDE, block.tile[1] // SIDE
     sums = [[tiles.slot() for _ in range(wide)] for _ in range(high)]
+
+    def operands(slot: Val, depth: int) -> tuple[list[Op], list[Op]]:
+        lefts = [
+            tiles.load(
+                "a", left.near, left.place(slot, down + i * SIDE, depth), left.stride, s.turned[0]
+            )
+            for i in range(high)
+        ]
+        rights = [
+            tiles.load(
+                "b", right.near, right.place(slot, across + j * SIDE, depth), right.stride,
+                s.turned[1],
+            )
+            for j in range(wide)
+        ]  # fmt: skip
+        return lefts, rights
+
+    b.async_wait(block.stages - 2)
+    code.barrier()
     slot = code.local(s.places)
     ahead = code.local(s.places, block.stages - 1)
+    first = operands(slot.get(), 0)
+    kept = [[b.slot(op.type) for op in side] for side in first]
+    for cells, side in zip(kept, first, strict=True):
+        for cell, op in zip(cells, side, strict=True):
+            b.set(cell, op)
     with code.loop(0, steps) as step:
-        b.async_wait(block.stages - 2)
-        code.barrier()
         with code.when(step + (block.stages - 1) < steps):
             bring(step + (block.stages - 1), ahead.get())
         b.async_commit()
         here = slot.get()
+        lefts, rights = ([b.get(cell) for cell in cells] for cells in kept)
         for depth in range(0, block.depth, SIDE):
-            rights = [
-                tiles.load(
-                    "b", right.near, right.place(here, across + j * SIDE, depth), right.stride,
-                    s.turned[1],
-                )
-                for j in range(wide)
-            ]  # fmt: skip
+            # Operands of the next step are on their way while this one is multiplied.
+            if depth + SIDE < block.depth:
+                after = operands(here, depth + SIDE)
+            else:
+                for turn in (slot, ahead):
+                    following = turn.get() + 1
+                    turn.set(following.eq(block.stages).pick(0, following))
+                b.async_wait(block.stages - 2)
+                code.barrier()
+                after = operands(slot.get(), 0)
             for i in range(high):
-                at = left.place(here, down + i * SIDE, depth)
-                a = tiles.load("a", left.near, at, left.stride, s.turned[0])
                 for j in range(wide):
-                    tiles.add(sums[i][j], a, rights[j])
-        for cell in (slot, ahead):
-            following = cell.get() + 1
-            cell.set(following.eq(block.stages).pick(0, following))
+                    tiles.add(sums[i][j], lefts[i], rights[j])
+            lefts, rights = after
+        for cells, side in zip(kept, (lefts, rights), strict=True):
+            for cell, op in zip(cells, side, strict=True):
+                b.set(cell, op)
     base = (batch * parts + part) * m
     for i in range(high):
         for j in range(wide):
