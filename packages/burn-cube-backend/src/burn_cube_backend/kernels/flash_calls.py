@@ -136,16 +136,19 @@ def forward(
     sums = engine.empty((o.heads, rows), d.float32)
     index = engine.index_dtype(out, *(t for t in (q, k, v, mask) if t is not None))
     kind = None if mask is None else mask.dtype
+    # Wide rows take the registers of more units than there would be.
+    planes = PLANES if max(depth, width) <= flash_backward.KEPT else PLANES // 2
     shape = flash.Shape(
-        q.dtype, depth, width, len(o.extents), causal, kind, PLANES, BLOCK, index
+        q.dtype, depth, width, len(o.extents), causal, kind, planes, BLOCK, index
     )  # fmt: skip
+    side = planes * flash.SIDE
     tensors = [q, k, v, *([] if mask is None else [mask])]
     args = [
         out.buf, sums.buf, q.buf, k.buf, v.buf, *([] if mask is None else [mask.buf]), rows, keys,
         factor(depth, scale) * flash.LOG2E, *numbers(o, tensors, o.strides),
         *([] if mask is None else [mask.strides[-1]]),
     ]  # fmt: skip
-    blocks = -(-rows // (PLANES * flash.SIDE))
+    blocks = -(-rows // side)
     program = engine.loaded(flash.forward_kernel, (shape,))
     engine.start(program, (blocks, o.heads, 1), args)
     return out, sums

@@ -61,7 +61,7 @@ class Block(NamedTuple):
         return self.planes[0] * self.planes[1] * PLANE
 
 
-LARGE = Block((2, 2), (64, 64), 32, 4)
+LARGE = Block((2, 4), (64, 64), 32, 4)
 SMALL = Block((2, 2), (32, 32), 64, 3)
 # Neighbouring rows of blocks whose cubes run one after the other: they share columns in the cache.
 GROUP = 8
@@ -131,10 +131,11 @@ class _Ring:
                 self.near.op, at.op, self.far.op, source.op, CHUNK, True, inside.op
             )  # fmt: skip
 
-    def place(self, slot: Val, at: Val, depth: int) -> Val:
-        """Return where the tile at a row or column of the block and a depth begins."""
-        line, place = (at, depth) if self.along else (depth, at)
-        return slot * self.size + line * self.stride + place
+    def place(self, slot: Val, first: Val, at: int, depth: int) -> Val:
+        """Return where the tile at a row or column behind `first` and at a depth begins."""
+        if self.along:
+            return slot * self.size + first * self.stride + (at * self.stride + depth)
+        return slot * self.size + first + (depth * self.stride + at)
 
 
 def product_kernel(s: Spec) -> Kernel:
@@ -178,13 +179,13 @@ def product_kernel(s: Spec) -> Kernel:
     def operands(slot: Val, depth: int) -> tuple[list[Op], list[Op]]:
         lefts = [
             tiles.load(
-                "a", left.near, left.place(slot, down + i * SIDE, depth), left.stride, s.turned[0]
+                "a", left.near, left.place(slot, down, i * SIDE, depth), left.stride, s.turned[0]
             )
             for i in range(high)
         ]
         rights = [
             tiles.load(
-                "b", right.near, right.place(slot, across + j * SIDE, depth), right.stride,
+                "b", right.near, right.place(slot, across, j * SIDE, depth), right.stride,
                 s.turned[1],
             )
             for j in range(wide)

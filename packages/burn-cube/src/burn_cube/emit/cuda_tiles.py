@@ -78,24 +78,29 @@ FN Operand tile_shared(const u16* p, I at, I stride, I length) {
   return o;
 }"""
 
-# The same where the program promises what is tested above.
+# The same where the program promises what is tested above. MORE is a known part of the place: it
+# goes into the instruction, and what is left is one address for many loads.
 ALIGNED = """\
-template <bool A, bool ROW, typename I> FN Operand tile_near(const u16* p, I at, I stride) {
+template <bool A, bool ROW, int MORE, typename I>
+FN Operand tile_near(const u16* p, I at, I stride) {
   Operand o;
   const int j = tile_lane() / 8, r = tile_lane() % 8;
   const int m = A ? (j & 1) * 8 : (j >> 1) * 8, k = A ? (j >> 1) * 8 : (j & 1) * 8;
   constexpr bool ALONG_K = A == ROW;
-  const u16* row = p + at + (I)((ALONG_K ? m : k) + r) * stride + (ALONG_K ? k : m);
+  const I own = (I)((ALONG_K ? m : k) + r) * stride + (ALONG_K ? k : m);
+  const u16* row = p + at + own + MORE;
   u32 place;
   asm("{.reg .u64 s; cvta.to.shared.u64 s, %1; cvt.u32.u64 %0, s;}" : "=r"(place) : "l"(p));
-  // In 32 bits from the start of the memory: what does not change is kept outside of loops.
-  place += (u32)((row - p) * 2);
+  place = (place + (u32)own * 2) + (u32)at * 2;
+  (void)row;
   if (ALONG_K)
-    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
-      : "=r"(o.r[0]), "=r"(o.r[1]), "=r"(o.r[2]), "=r"(o.r[3]) : "r"(place) : "memory");
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4 + %5];"
+      : "=r"(o.r[0]), "=r"(o.r[1]), "=r"(o.r[2]), "=r"(o.r[3])
+      : "r"(place), "n"(MORE * 2) : "memory");
   else
-    asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
-      : "=r"(o.r[0]), "=r"(o.r[1]), "=r"(o.r[2]), "=r"(o.r[3]) : "r"(place) : "memory");
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4 + %5];"
+      : "=r"(o.r[0]), "=r"(o.r[1]), "=r"(o.r[2]), "=r"(o.r[3])
+      : "r"(place), "n"(MORE * 2) : "memory");
   return o;
 }"""
 
@@ -222,6 +227,15 @@ def _operand(op: Op, writer: MemoryWriter) -> None:
     writer.bind(op, "u32", [f"{call}({low}, {high})" for low, high in pairs])
 
 
+def _apart(at: Op) -> tuple[Op, int]:
+    """Return a place as a value and a number that is added to it."""
+    if at.name == "add":
+        for one, other in (at.args, at.args[::-1]):
+            if one.name == "const" and 0 <= one.attrs["value"] < 1 << 20:
+                return other, int(one.attrs["value"])
+    return at, 0
+
+
 def _reach(op: Op, writer: MemoryWriter) -> str:
     """Return place, stride and length as arguments of one type."""
     index = writer.dialect.ctype(op.args[1].type)
@@ -246,14 +260,16 @@ def _load(op: Op, writer: MemoryWriter) -> None:
         else:
             call = "tile_shared" if op.args[0].type.space == "shared" else "tile_words"
             writer.need("tile_words", HALVES)
-        left = "true" if tile.use == "a" else "false"
+        kinds = f"{'true' if tile.use == 'a' else 'false'}, {row}"
         reach = _reach(op, writer)
         if op.attrs["aligned"] and call == "tile_shared":
             call = writer.need("tile_near", ALIGNED)
-            reach = reach.rpartition(", ")[0]
+            at, more = _apart(op.args[1])
+            kinds += f", {more}"
+            reach = f"{writer.text(at)}, {writer.text(op.args[2])}"
         # A pointer to constants, so that one template serves every memory.
         kind = "const f32*" if tile.dtype is float32 else "const u16*"
-        writer.line(f"const Operand {made} = {call}<{left}, {row}>(({kind}){memory}, {reach});")
+        writer.line(f"const Operand {made} = {call}<{kinds}>(({kind}){memory}, {reach});")
     type_, count = variables(tile)
     writer.bind(op, type_, [f"{made}.r[{j}]" for j in range(count)])
 
