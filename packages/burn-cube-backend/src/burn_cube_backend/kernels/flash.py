@@ -326,12 +326,9 @@ def forward_kernel(s: Shape) -> Kernel:
                 e.set(e.get().call("fma", scale, base).call("exp2"))
                 part = part + e.get()
             total[side].set(total[side].get().call("fma", shrinks[-1], part))
-        # Maxima seldom grow after the first blocks.
-        grown = shrinks[0].ne(1.0) | shrinks[1].ne(1.0)
-        with code.when(Val(code, b.plane("any", grown.op))):
-            for slot in acc:
-                held_ = tiles.elements(b.get(slot))
-                b.set(slot, tiles.of([e * shrinks[half_of(n)] for n, e in enumerate(held_)]))
+        for slot in acc:
+            held_ = tiles.elements(b.get(slot))
+            b.set(slot, tiles.of([e * shrinks[half_of(n)] for n, e in enumerate(held_)]))
         gather(tiles, acc, [[e.get() for e in held] for held in values], vs, half * vs.size)
     for side in range(2):
         row = query + 8 * side
