@@ -2,26 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import sqrt
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from burn_cube_backend.engine import Engine
+from burn_cube.spi import Program
+from burn_cube_backend.engine import FAR, Engine
 from burn_cube_backend.geometry import (
     Ints,
     broadcast_shape,
     broadcast_strides,
     collapse,
+    dense,
     size_of,
 )
 from burn_cube_backend.kernels import flash, flash_backward
 from burn_cube_backend.kernels.maps import HALVES, copied
 from burn_cube_backend.payload import CubeTensor
-from burn_std import dtypes as d
+from burn_std import DType, dtypes as d
 
 # The widest row, and the most heads: what a cube can share, and the grid along y.
 WIDEST, MOST_HEADS = 128, 65535
 PLANES, BLOCK = 8, 64
 BACK_PLANES = 4
+# Attention of one shape and layout whose plans are kept.
+_MOST_PLANS = 4096
 
 
 class Operands(NamedTuple):
@@ -126,32 +131,67 @@ def numbers(o: Operands, tensors: list[CubeTensor], strides: list[Ints]) -> list
     return made
 
 
+class Forward(NamedTuple):
+    """Attention of one shape and layout, all but its memory.
+
+    Attributes:
+        program: the compiled kernel.
+        cubes: the grid.
+        numbers: arguments behind the buffers.
+        shape: of the result.
+        strides: of the result.
+        counts: elements of the result and of the sums.
+    """
+
+    program: Program
+    cubes: tuple[int, int, int]
+    numbers: tuple[float, ...]
+    shape: Ints
+    strides: Ints
+    counts: tuple[int, int]
+
+    def run(self, engine: Engine, dtype: DType, buffers: Sequence[Any]) -> tuple[Any, Any]:
+        """Return memory of attention, and of log2 of the sums of its rows, [heads, L]."""
+        out = engine.flat(self.counts[0], dtype)
+        sums = engine.flat(self.counts[1], d.float32)
+        engine.start(self.program, self.cubes, (out, sums, *buffers, *self.numbers))
+        return out, sums
+
+
+def forward_plan(engine: Engine, o: Operands, causal: bool, scale: float | None) -> Forward:
+    """Return how attention is computed."""
+    q, k, v, mask = o.q, o.k, o.v, o.mask
+    rows, keys, depth, width = q.shape[-2], k.shape[-2], q.shape[-1], v.shape[-1]
+    tensors = [q, k, v, *([] if mask is None else [mask])]
+    count = size_of(o.shape)
+    index = engine.index_dtype(*tensors, count=count)
+    kind = None if mask is None else mask.dtype
+    # Wide rows take the registers of more units than there would be.
+    planes = PLANES if max(depth, width) <= flash_backward.KEPT else PLANES // 2
+    shape = flash.Shape(q.dtype, depth, width, len(o.extents), causal, kind, planes, BLOCK, index)
+    places = (
+        rows, keys, factor(depth, scale) * flash.LOG2E, *numbers(o, tensors, o.strides),
+        *([] if mask is None else [mask.strides[-1]]),
+    )  # fmt: skip
+    return Forward(
+        engine.loaded(flash.forward_kernel, (shape,)),
+        (-(-rows // (planes * flash.SIDE)), o.heads, 1), places, o.shape, dense(o.shape),
+        (count, o.heads * rows),
+    )  # fmt: skip
+
+
 def forward(
     engine: Engine, o: Operands, causal: bool, scale: float | None
 ) -> tuple[CubeTensor, CubeTensor]:
     """Return attention, and log2 of the sums of its rows, [heads, L]."""
-    q, k, v, mask = o.q, o.k, o.v, o.mask
-    rows, keys, depth, width = q.shape[-2], k.shape[-2], q.shape[-1], v.shape[-1]
-    out = engine.empty(o.shape, q.dtype)
-    sums = engine.empty((o.heads, rows), d.float32)
-    index = engine.index_dtype(out, *(t for t in (q, k, v, mask) if t is not None))
-    kind = None if mask is None else mask.dtype
-    # Wide rows take the registers of more units than there would be.
-    planes = PLANES if max(depth, width) <= flash_backward.KEPT else PLANES // 2
-    shape = flash.Shape(
-        q.dtype, depth, width, len(o.extents), causal, kind, planes, BLOCK, index
-    )  # fmt: skip
-    side = planes * flash.SIDE
-    tensors = [q, k, v, *([] if mask is None else [mask])]
-    args = [
-        out.buf, sums.buf, q.buf, k.buf, v.buf, *([] if mask is None else [mask.buf]), rows, keys,
-        factor(depth, scale) * flash.LOG2E, *numbers(o, tensors, o.strides),
-        *([] if mask is None else [mask.strides[-1]]),
-    ]  # fmt: skip
-    blocks = -(-rows // side)
-    program = engine.loaded(flash.forward_kernel, (shape,))
-    engine.start(program, (blocks, o.heads, 1), args)
-    return out, sums
+    plan = forward_plan(engine, o, causal, scale)
+    tensors = [o.q, o.k, o.v, *([] if o.mask is None else [o.mask])]
+    out, sums = plan.run(engine, o.q.dtype, [t.buf for t in tensors])
+    shape = (o.heads, o.q.shape[-2])
+    return (
+        CubeTensor(out, plan.shape, plan.strides, o.q.dtype),
+        CubeTensor(sums, shape, dense(shape), d.float32),
+    )
 
 
 def factor(depth: int, scale: float | None) -> float:
@@ -164,14 +204,28 @@ def attention(
     causal: bool, gqa: bool, scale: float | None,
 ) -> CubeTensor | None:  # fmt: skip
     """Return attention on tensor cores, None where these kernels do not fit."""
-    if not fits(engine, q, k, v, scale):
-        return None
-    o = operands(engine, q, k, v, mask, gqa)
-    if not o.heads:
-        return engine.empty(o.shape, q.dtype)
-    if o.heads > MOST_HEADS:
-        return None
-    return forward(engine, o, causal, scale)[0]
+    tensors = (q, k, v) if mask is None else (q, k, v, mask)
+    lies = tuple((t.dtype, t.shape, t.strides, t.offset) for t in tensors)
+    key = (lies, causal, gqa, scale)
+    plans = engine.providers.setdefault("attention", {})
+    plan: Forward | None = plans.get(key)
+    buffers = [t.buf for t in tensors]
+    if plan is None or any(b is None or b.pointer % 16 or b.length > FAR for b in buffers):
+        if not fits(engine, q, k, v, scale):
+            return None
+        o = operands(engine, q, k, v, mask, gqa)
+        if not o.heads:
+            return engine.empty(o.shape, q.dtype)
+        if o.heads > MOST_HEADS:
+            return None
+        plan = forward_plan(engine, o, causal, scale)
+        if all(t.buf is b for t, b in zip((o.q, o.k, o.v), buffers, strict=False)):
+            if len(plans) >= _MOST_PLANS:
+                plans.clear()
+            plans[key] = plan
+        buffers[:3] = [o.q.buf, o.k.buf, o.v.buf]
+    out, _ = plan.run(engine, q.dtype, buffers)
+    return CubeTensor(out, plan.shape, plan.strides, q.dtype)
 
 
 def backward(

@@ -393,8 +393,8 @@ def sorted_lines(
     digits = shifts(x.dtype, bits)
     size = UNITS * items_of(key)
     tiles = -(-length // size)
-    if tiles == 1:
-        items = next(n for n in (2, 4, 8, 16) if n * UNITS >= length)
+    if tiles <= 2:
+        items = next(n for n in (2, 4, 8, 16, 32) if n * UNITS >= length)
         kind = None if values is None else x.dtype
         p = Pass(x.dtype, key, len(extents), kind, True, descending, d.int32)
         args = [
