@@ -89,46 +89,69 @@ class Spec(NamedTuple):
     places: DType
 
 
+class _Lies(NamedTuple):
+    """Where the block of an operand lies.
+
+    Attributes:
+        head: place of the matrix.
+        lead: elements from line to line.
+        first: first row or column of the cube.
+        start: first depth of the cube.
+        stop: depth behind its last one.
+        extent: rows or columns that there are.
+    """
+
+    head: Val
+    lead: Val
+    first: Val
+    start: Val
+    stop: Val
+    extent: Val
+
+
 class _Ring:
     """One operand in shared memory: blocks of lines of contiguous halves.
 
     `along` says that lines run along the depth.
     """
 
-    def __init__(self, code: Code, far: Buf, s: Spec, extent: int, along: bool) -> None:
-        self.code, self.far, self.s, self.along = code, far, s, along
+    def __init__(
+        self, code: Code, far: Buf, s: Spec, extent: int, along: bool, lies: _Lies
+    ) -> None:
+        self.code, self.far, self.s, self.along, self.lies = code, far, s, along, lies
         self.lines, self.width = (extent, s.block.depth) if along else (s.block.depth, extent)
         self.stride = self.width + CHUNK
         self.size = self.lines * self.stride
         self.near = code.shared(s.dtype, self.size * s.block.stages)
+        # A unit has one chunk of every `hop`-th line.
+        chunks = self.width // CHUNK
+        unit = code.special("unit_pos")
+        self.hop = s.block.units // chunks
+        self.line, self.column = unit // chunks, (unit % chunks) * CHUNK
+        line0, place0 = (lies.first, lies.start) if along else (lies.start, lies.first)
+        self.source = lies.head + (line0 + self.line) * lies.lead + place0 + self.column
 
-    def bring(
-        self, slot: Val, head: Val, lead: Val, first: Val, start: Val, limits: tuple[Val, Val]
-    ) -> None:
-        """Start copies of a block; what is outside becomes zeros.
+    def bring(self, slot: Val, step: Val) -> None:
+        """Start copies of the block of a step; what is outside becomes zeros.
 
         Args:
             slot: number of the block in the ring.
-            head: place of the matrix.
-            lead: elements from line to line.
-            first: first row or column of the cube.
-            start: where the step begins in the depth.
-            limits: rows or columns, and depth.
+            step: number of the step.
         """
-        code, b, units = self.code, self.code.b, self.s.block.units
-        chunks = self.width // CHUNK
-        unit = code.special("unit_pos")
-        line0, place0 = (first, start) if self.along else (start, first)
-        line_limit, place_limit = limits if self.along else (limits[1], limits[0])
-        for part in range(self.lines * chunks // units):
-            number = unit + part * units
-            line, place = number // chunks, (number % chunks) * CHUNK
-            at = slot * self.size + line * self.stride + place
-            line, place = line0 + line, place0 + place
-            inside = (line < line_limit) & (place < place_limit)
-            source = head + line * lead + place
+        b, lies = self.code.b, self.lies
+        depth = step * self.s.block.depth
+        source = self.source + (depth if self.along else depth * lies.lead)
+        target = slot * self.size + self.line * self.stride + self.column
+        at = lies.start + depth
+        for part in range(self.lines // self.hop):
+            line = self.line + part * self.hop
+            if self.along:
+                inside = (lies.first + line < lies.extent) & (at + self.column < lies.stop)
+            else:
+                inside = (at + line < lies.stop) & (lies.first + self.column < lies.extent)
             b.async_copy(
-                self.near.op, at.op, self.far.op, source.op, CHUNK, True, inside.op
+                self.near.op, (target + part * self.hop * self.stride).op, self.far.op,
+                (source + (lies.lead * (part * self.hop))).op, CHUNK, True, inside.op,
             )  # fmt: skip
 
     def place(self, slot: Val, first: Val, at: int, depth: int) -> Val:
@@ -157,14 +180,17 @@ def product_kernel(s: Spec) -> Kernel:
     start = part * part_depth
     stop = (start + part_depth).call("min", k)
     steps = (stop - start + (block.depth - 1)) // block.depth
-    left = _Ring(code, x, s, block.rows, not s.turned[0])
-    right = _Ring(code, y, s, block.columns, s.turned[1])
+    left = _Ring(
+        code, x, s, block.rows, not s.turned[0], _Lies(x_head, x_lead, row0, start, stop, m)
+    )
+    right = _Ring(
+        code, y, s, block.columns, s.turned[1], _Lies(y_head, y_lead, column0, start, stop, n)
+    )
     tiles = Tiles(code, s.dtype)
 
     def bring(step: Val, slot: Val) -> None:
-        at = start + step * block.depth
-        left.bring(slot, x_head, x_lead, row0, at, (m, stop))
-        right.bring(slot, y_head, y_lead, column0, at, (n, stop))
+        left.bring(slot, step)
+        right.bring(slot, step)
 
     for number in range(block.stages - 1):
         with code.when(code.at(number) < steps):
