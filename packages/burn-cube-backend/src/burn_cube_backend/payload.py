@@ -76,7 +76,7 @@ class LateTensor(CubeTensor):
         super().__init__(None, shape, strides, dtype)
 
     @property
-    def buf(self) -> DeviceArray | None:  # type: ignore[override]  # the slot of the parent
+    def buf(self) -> DeviceArray | None:
         """The memory; computed at the first look."""
         if self._made is None and self._make is not None:
             made, self._make = self._make(), None

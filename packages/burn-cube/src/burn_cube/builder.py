@@ -262,7 +262,7 @@ class Builder:
         ops = self.body.ops
         return next((i for i, op in enumerate(ops) if op.name not in ("alloc", "slot")), len(ops))
 
-    def slot(self, type_: Type) -> Op:
+    def slot(self, type_: Type | Tile) -> Op:
         """Add a mutable local, zero at first."""
         op = Op("slot", type_, (), {}, (), self.where)
         self.body.ops.insert(self._head(), op)

@@ -45,7 +45,7 @@ class Plan(NamedTuple):
         tail: arguments behind it.
         shape: of the result.
         strides: of the result.
-        count: elements of the result.
+        size: elements of the result.
     """
 
     call: Callable[..., int]
@@ -55,7 +55,7 @@ class Plan(NamedTuple):
     tail: tuple[Any, ...]
     shape: Ints
     strides: Ints
-    count: int
+    size: int
 
 
 class CuBlas:
@@ -118,7 +118,7 @@ class CuBlas:
     def run(self, engine: Engine, plan: Plan, x: CubeTensor, y: CubeTensor) -> CubeTensor:
         """Return the product of a plan."""
         runtime, dtype = self.runtime, x.dtype
-        flat = engine.flat(plan.count, dtype)
+        flat = engine.flat(plan.size, dtype)
         assert x.buf is not None and y.buf is not None  # noqa: S101 - solid
         item = dtype.itemsize
         right = _POINTER(y.buf.pointer + y.offset * item)

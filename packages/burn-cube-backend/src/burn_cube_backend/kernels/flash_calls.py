@@ -23,8 +23,8 @@ from burn_std import DType, dtypes as d
 
 # The widest row, and the most heads: what a cube can share, and the grid along y.
 WIDEST, MOST_HEADS = 128, 65535
-PLANES, BLOCK = 8, 64
-BACK_PLANES = 4
+# Planes of a cube, sixteen rows each, and rows of a step.
+PLANES, BLOCK = 4, 64
 # Attention of one shape and layout whose plans are kept.
 _MOST_PLANS = 4096
 
@@ -166,16 +166,14 @@ def forward_plan(engine: Engine, o: Operands, causal: bool, scale: float | None)
     count = size_of(o.shape)
     index = engine.index_dtype(*tensors, count=count)
     kind = None if mask is None else mask.dtype
-    # Wide rows take the registers of more units than there would be.
-    planes = PLANES if max(depth, width) <= flash_backward.KEPT else PLANES // 2
-    shape = flash.Shape(q.dtype, depth, width, len(o.extents), causal, kind, planes, BLOCK, index)
+    shape = flash.Shape(q.dtype, depth, width, len(o.extents), causal, kind, PLANES, BLOCK, index)
     places = (
         rows, keys, factor(depth, scale) * flash.LOG2E, *numbers(o, tensors, o.strides),
         *([] if mask is None else [mask.strides[-1]]),
     )  # fmt: skip
     return Forward(
         engine.loaded(flash.forward_kernel, (shape,)),
-        (-(-rows // (planes * flash.SIDE)), o.heads, 1), places, o.shape, dense(o.shape),
+        (-(-rows // (PLANES * flash.SIDE)), o.heads, 1), places, o.shape, dense(o.shape),
         (count, o.heads * rows),
     )  # fmt: skip
 
@@ -261,7 +259,7 @@ def backward(
     kind = None if o.mask is None else o.mask.dtype
     block = BLOCK if max(depth, width) <= flash_backward.KEPT else BLOCK // 2
     shape = flash.Shape(
-        q.dtype, depth, width, len(extents), causal, kind, BACK_PLANES, block, index
+        q.dtype, depth, width, len(extents), causal, kind, PLANES, block, index
     )  # fmt: skip
     own = factor(depth, scale)
     group = o.group or 1
@@ -271,7 +269,7 @@ def backward(
         *extents, *places, *([] if o.mask is None else [o.mask.strides[-1]]),
     ]  # fmt: skip
     dq, dk, dv = (engine.empty(t.shape, t.dtype) for t in (q, k, v))
-    side = BACK_PLANES * flash.SIDE
+    side = PLANES * flash.SIDE
     program = engine.loaded(flash_backward.keys_kernel, (shape,))
     engine.start(program, (-(-keys // side), o.heads // group, 1), [dk.buf, dv.buf, *tail])
     program = engine.loaded(flash_backward.queries_kernel, (shape,))

@@ -61,7 +61,7 @@ class Block(NamedTuple):
         return self.planes[0] * self.planes[1] * PLANE
 
 
-LARGE = Block((2, 4), (64, 64), 32, 4)
+LARGE = Block((2, 4), (64, 64), 64, 3)
 SMALL = Block((2, 2), (32, 32), 64, 3)
 # Neighbouring rows of blocks whose cubes run one after the other: they share columns in the cache.
 GROUP = 8

@@ -349,14 +349,14 @@ def line_kernel(p: Pass, items: int, index: DType) -> Kernel:
         numbers.append(code.local(d.int32, at.cast(d.int32)))
     now = code.local(p.key, shift)
     with code.loop(0, digits):
-        own = [key.get() for key in mine]
+        own = [cell.get() for cell in mine]
         near, _ = ranker.ranks([_digit(key, now.get(), index) for key in own])
         for at, key, number in zip(near, own, numbers, strict=True):
             keys[at] = key
             places[at] = number.get()
         code.barrier()
-        for k, (key, number) in enumerate(zip(mine, numbers, strict=True)):
-            key.set(keys[first + k * PLANE])
+        for k, (cell, number) in enumerate(zip(mine, numbers, strict=True)):
+            cell.set(keys[first + k * PLANE])
             number.set(places[first + k * PLANE])
         now.set(now.get() + DIGIT)
         code.barrier()

@@ -184,9 +184,10 @@ def column_kernel(s: Spec) -> Kernel:
             shelf.put(unit, state)
         code.barrier()
         while half:
+            far = across * half
             with code.when(ty < half):
                 for state, shelf in zip(reader.states, lanes, strict=True):
-                    shelf.give(unit + half * across, state)
+                    shelf.give(unit + far, state)
                     shelf.put(unit, state)
             code.barrier()
             half //= 2
@@ -222,7 +223,7 @@ class Stage(NamedTuple):
         cubes: the grid.
         before: arguments before the offset of the operand.
         after: arguments behind it.
-        count: elements of its result.
+        size: elements of its result.
         dtype: of its result.
         places: dtype of the places that it writes besides, if it does.
     """
@@ -231,7 +232,7 @@ class Stage(NamedTuple):
     cubes: tuple[int, int, int]
     before: Ints
     after: Ints
-    count: int
+    size: int
     dtype: DType
     places: DType | None = None
 
@@ -248,10 +249,10 @@ class Plan(NamedTuple):
         """Reduce a tensor."""
         buf, offset, places = x.buf, x.offset, None
         for stage in self.stages:
-            flat = engine.flat(stage.count, stage.dtype)
+            flat = engine.flat(stage.size, stage.dtype)
             args: tuple[Any, ...] = (buf, *stage.before, offset, *stage.after)
             if stage.places is not None:
-                places = engine.flat(stage.count, stage.places)
+                places = engine.flat(stage.size, stage.places)
                 args = (places, *args)
             elif places is not None:
                 args = (buf, places, *stage.before)

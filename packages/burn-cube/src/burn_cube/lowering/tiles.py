@@ -141,7 +141,8 @@ class _Tiles:
             target[self._source(op, tile, place)] = array[at]
 
     def tile_element(self, op: Op) -> Op:
-        return self.made[op.args[0]][op.attrs["number"]].op
+        held: Op = self.made[op.args[0]][op.attrs["number"]].op
+        return held
 
     def tile_of(self, op: Op) -> None:
         array = self.array(op)
