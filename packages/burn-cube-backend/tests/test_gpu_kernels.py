@@ -76,7 +76,7 @@ def test_a_reduction_reads_views_and_is_planned_once(gpu: CubeBackend) -> None:
 SORTED = ["int16", "int32", "float32", "float16", "int8", "uint8", "bool", "int64", "float64"]
 
 
-@pytest.mark.parametrize("length", [700, 4500])
+@pytest.mark.parametrize("length", [700, 8600])
 @pytest.mark.parametrize("descending", [False, True])
 @pytest.mark.parametrize("dtype", SORTED)
 def test_long_lines_are_sorted_by_digits(
