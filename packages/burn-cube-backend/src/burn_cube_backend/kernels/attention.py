@@ -24,6 +24,7 @@ from burn_cube_backend.geometry import (
 )
 from burn_cube_backend.kernels import flash_calls
 from burn_cube_backend.kernels.create import filled
+from burn_cube_backend.kernels.flash_calls import lifted, split
 from burn_cube_backend.kernels.maps import HALVES, computed, converted, copied, wide, write
 from burn_cube_backend.kernels.matmul import product
 from burn_cube_backend.kernels.reduce import reduce
@@ -145,8 +146,8 @@ class _Heads:
         q, k, v = (converted(engine, t, kind) for t in (q, k, v))
         self.group = q.shape[-3] // k.shape[-3] if gqa and q.shape[-3] != k.shape[-3] else 0
         if self.group:
-            q = _split(q, -3, self.group)
-            k, v = _lifted(k), _lifted(v)
+            q = split(q, -3, self.group)
+            k, v = lifted(k), lifted(v)
         self.q, self.k, self.v = q, k, v
         self.batch = broadcast_shape([t.shape[:-2] for t in (q, k, v)])
         # The scores have the batch of q and k alone until they meet v: as broadcast they are equal.
@@ -156,7 +157,7 @@ class _Heads:
             shape = (*self.plain(self.batch), self.rows, self.keys)
             steps = broadcast_strides(mask.shape, mask.strides, shape)
             self.mask = (
-                _split(mask.view(shape, steps), -3, self.group)
+                split(mask.view(shape, steps), -3, self.group)
                 if self.group
                 else (mask.view(shape, steps))
             )
@@ -204,21 +205,6 @@ def _turned(x: CubeTensor) -> CubeTensor:
     return x.view(
         (*shape[:-2], shape[-1], shape[-2]), (*strides[:-2], strides[-1], strides[-2])
     )  # fmt: skip
-
-
-def _split(x: CubeTensor, dim: int, inner: int) -> CubeTensor:
-    """Return x with a dim cut in two, the second of extent `inner`."""
-    at = len(x.shape) + dim
-    n, s = x.shape[at], x.strides[at]
-    return x.view(
-        (*x.shape[:at], n // inner, inner, *x.shape[at + 1 :]),
-        (*x.strides[:at], s * inner, s, *x.strides[at + 1 :]),
-    )
-
-
-def _lifted(x: CubeTensor) -> CubeTensor:
-    """Return keys or values with a dim of 1 for the query heads that share them."""
-    return x.view((*x.shape[:-2], 1, *x.shape[-2:]), (*x.strides[:-2], 0, *x.strides[-2:]))
 
 
 def _joined(x: CubeTensor, group: int) -> CubeTensor:
@@ -311,7 +297,7 @@ def _gradients(
     kind, group = heads.kind, heads.group
     g = converted(engine, g, kind)
     if group:
-        g = _split(g, -3, group)
+        g = split(g, -3, group)
     p = heads.weights(causal, scale)
     ds = product(engine, g, _turned(heads.v))
     if ds.shape != p.shape:  # q and k have a larger batch than v and g

@@ -18,20 +18,8 @@ from typing import NamedTuple
 from burn_cube import Kernel
 from burn_cube.spi import Op
 from burn_cube_backend.code import Buf, Code, Val
-from burn_cube_backend.kernels.flash import (
-    CHUNK,
-    PLANE,
-    SIDE,
-    Layout,
-    Mask,
-    Rows,
-    Shape,
-    Tiles,
-    column_of,
-    gather,
-    half_of,
-    scores,
-)
+from burn_cube_backend.kernels.flash import Layout, Mask, Rows, Shape, gather, scores
+from burn_cube_backend.tiles import CHUNK, PLANE, SIDE, Tiles, column_of, half_of
 from burn_std import DType, dtypes as d
 
 # Fragments of so many halves a row stay in registers; wider ones are read again in each step.

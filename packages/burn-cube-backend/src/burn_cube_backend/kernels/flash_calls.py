@@ -19,6 +19,7 @@ from burn_cube_backend.geometry import (
 from burn_cube_backend.kernels import flash, flash_backward
 from burn_cube_backend.kernels.maps import HALVES, copied
 from burn_cube_backend.payload import CubeTensor
+from burn_cube_backend.tiles import CHUNK, PLANE, SIDE
 from burn_std import DType, dtypes as d
 
 # The widest row, and the most heads: what a cube can share, and the grid along y.
@@ -70,8 +71,8 @@ def fits(engine: Engine, q: CubeTensor, k: CubeTensor, v: CubeTensor, scale: flo
         and v.dtype is q.dtype
         and 0 < depth <= WIDEST
         and 0 < width <= WIDEST
-        and depth % flash.SIDE == 0
-        and width % flash.SIDE == 0
+        and depth % SIDE == 0
+        and width % SIDE == 0
         and (scale is None or scale > 0)
         and 0 not in (q.shape[-2], k.shape[-2])
     )
@@ -81,7 +82,7 @@ def aligned(engine: Engine, x: CubeTensor) -> CubeTensor:
     """Return a tensor whose rows begin at multiples of 16 bytes, a copy where they do not."""
     steps = [s for n, s in zip(x.shape[:-1], x.strides[:-1], strict=True) if n > 1]
     assert x.buf is not None  # noqa: S101 - solid
-    even = all(s % flash.CHUNK == 0 for s in (*steps, x.offset)) and x.buf.pointer % 16 == 0
+    even = all(s % CHUNK == 0 for s in (*steps, x.offset)) and x.buf.pointer % 16 == 0
     return x if even and (x.strides[-1] == 1 or x.shape[-1] == 1) else copied(engine, x)
 
 
@@ -173,7 +174,7 @@ def forward_plan(engine: Engine, o: Operands, causal: bool, scale: float | None)
     )  # fmt: skip
     return Forward(
         engine.loaded(flash.forward_kernel, (shape,)),
-        (-(-rows // (PLANES * flash.SIDE)), o.heads, 1), places, o.shape, dense(o.shape),
+        (-(-rows // (PLANES * SIDE)), o.heads, 1), places, o.shape, dense(o.shape),
         (count, o.heads * rows),
     )  # fmt: skip
 
@@ -251,8 +252,8 @@ def backward(
               for p in (t.offset, t.strides[-2], *w)]  # fmt: skip
     made = flash_backward.Delta(q.dtype, width, len(extents), index)
     g_places = [g.offset, g.strides[-2], *strides[3]]
-    chunks = width // flash.CHUNK
-    across = min(flash.PLANE, 1 << (chunks - 1).bit_length())
+    chunks = width // CHUNK
+    across = min(PLANE, 1 << (chunks - 1).bit_length())
     count = o.heads * rows
     args = [delta.buf, out.buf, g.buf, count, rows, *extents, *g_places]
     engine.run(flash_backward.delta_kernel, (made,), count * across, args)
@@ -269,7 +270,7 @@ def backward(
         *extents, *places, *([] if o.mask is None else [o.mask.strides[-1]]),
     ]  # fmt: skip
     dq, dk, dv = (engine.empty(t.shape, t.dtype) for t in (q, k, v))
-    side = PLANES * flash.SIDE
+    side = PLANES * SIDE
     program = engine.loaded(flash_backward.keys_kernel, (shape,))
     engine.start(program, (-(-keys // side), o.heads // group, 1), [dk.buf, dv.buf, *tail])
     program = engine.loaded(flash_backward.queries_kernel, (shape,))

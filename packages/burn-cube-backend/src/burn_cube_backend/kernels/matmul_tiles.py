@@ -22,11 +22,11 @@ from burn_cube_backend.geometry import (
     dense,
     size_of,
 )
-from burn_cube_backend.kernels.flash import CHUNK, PLANE, SIDE, Tiles, column_of, half_of
 from burn_cube_backend.kernels.maps import HALVES
 from burn_cube_backend.kernels.reduce import reduce
 from burn_cube_backend.kernels.reduction import Reducer
 from burn_cube_backend.payload import CubeTensor
+from burn_cube_backend.tiles import CHUNK, PLANE, SIDE, Tiles, column_of, half_of
 from burn_std import DType, dtypes as d
 
 

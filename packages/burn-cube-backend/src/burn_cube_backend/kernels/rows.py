@@ -206,4 +206,5 @@ def run_rows(
     if hasattr(program, "cost"):
         # The runtime guesses eight rounds of a loop, of which a row knows better.
         program.cost = max(1.0, work)
-    engine.cubes(make, spec, rows, args)
+    if rows > 0:
+        engine.start(program, (rows, 1, 1), args)

@@ -1,0 +1,68 @@
+"""Matrix tiles in kernels: operands from shared rows of halves, products, elements of units."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from burn_cube.spi import Op, Tile
+from burn_cube_backend.code import Buf, Code, Val
+from burn_std import DType, dtypes as d
+
+PLANE, SIDE = 32, 16
+# Halves that one copy takes, and that pad a shared row.
+CHUNK = 8
+
+
+class Tiles:
+    """Tiles of a kernel: loads, products, elements."""
+
+    def __init__(self, code: Code, dtype: DType) -> None:
+        self.code, self.dtype = code, dtype
+        lane = code.special("unit_pos_plane")
+        # Where the first element of a unit stands in a tile.
+        self.row, self.column = lane // 4, (lane % 4) * 2
+
+    def load(self, use: str, memory: Buf, at: Val, stride: int, turned: bool = False) -> Op:
+        """Return an operand from shared rows of halves; `turned` reads the transpose."""
+        b, code = self.code.b, self.code
+        layout = "col" if turned else "row"
+        return b.tile_load(
+            use, memory.op, at.op, code.at(stride).op, SIDE, SIDE, layout, aligned=True
+        )
+
+    def fill(self, value: float = 0.0) -> Op:
+        """Return an accumulator."""
+        return self.code.b.tile_fill(self.code.const(value, d.float32).op, SIDE, SIDE)
+
+    def slot(self) -> Op:
+        """Return a mutable accumulator of zeros."""
+        made = self.code.b.slot(Tile("acc", d.float32, SIDE, SIDE))
+        self.code.b.set(made, self.fill())
+        return made
+
+    def add(self, slot: Op, a: Op, b: Op) -> None:
+        """Add a product to a mutable accumulator."""
+        code = self.code.b
+        code.set(slot, code.tile_mma(a, b, code.get(slot)))
+
+    def elements(self, tile: Op) -> list[Val]:
+        """Return the elements of the unit: numbers 0, 1, 4, 5 in its first row, else 8 below."""
+        return [Val(self.code, self.code.b.tile_element(tile, n)) for n in range(8)]
+
+    def of(self, elements: Sequence[Val]) -> Op:
+        """Return an accumulator from elements."""
+        return self.code.b.tile_of(*[e.op for e in elements])
+
+    def operand(self, elements: Sequence[Val]) -> Op:
+        """Return elements as the left operand of a product."""
+        return self.code.b.tile_operand(self.of(elements), self.dtype)
+
+
+def half_of(number: int) -> int:
+    """Return 0 if an element stands in the first row of its unit, 1 if in the second."""
+    return number >> 1 & 1
+
+
+def column_of(number: int) -> int:
+    """Return how far an element stands behind the first column of its unit."""
+    return (number & 1) + (number >> 2) * 8
