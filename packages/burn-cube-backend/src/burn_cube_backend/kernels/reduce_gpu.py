@@ -192,8 +192,8 @@ def column_kernel(s: Spec) -> Kernel:
             code.barrier()
             half //= 2
     with code.when(inside & ty.eq(0)):
-        for k, state in enumerate(reader.states):
-            state.store(out, rest * columns + column + k, places)
+        for lane, state in enumerate(reader.states):
+            state.store(out, rest * columns + column + lane, places)
     return code.finish()
 
 
