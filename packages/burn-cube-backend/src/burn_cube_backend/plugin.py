@@ -157,7 +157,9 @@ class RuntimePlugin:
         """Return the library without which no device is found; None where it is here."""
         if not PLUGINS.installed(self.runtime):
             return f"the runtime {self.runtime} of burn-cube"
-        return None if find_spec(self.library) else self.library
+        found = find_spec(self.library)
+        # A folder that happens to have the library's name is a package without an origin.
+        return self.library if found is None or found.origin is None else None
 
     def gpu_count(self) -> int:
         """Return how many of them are GPUs; they have the first numbers."""
