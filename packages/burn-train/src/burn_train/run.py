@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from burn_train.training import SupervisedTraining, TrainingResult
 
 # Seconds between two updates of a live view.
-_REFRESH = 0.25
+_REFRESH = 0.5
 
 
 class Run:
