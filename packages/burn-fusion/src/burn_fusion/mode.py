@@ -10,8 +10,6 @@ import os
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from burn_backend import Backend
 from burn_std import ArgumentError, ExecutionError
 
@@ -44,23 +42,15 @@ def compared(plan: Plan, run: Callable[..., Any], inner: Backend) -> Callable[..
         found: Sequence[Any] = fused(payloads, numbers)
         expected = run(payloads, numbers)
         for slot, a, b in zip(plan.live, found, expected, strict=True):
-            one, other = (np.asarray(inner.to_numpy(x)) for x in (a, b))
+            one, other = (inner.to_numpy(x) for x in (a, b))
             if one.dtype == other.dtype and one.tobytes() == other.tobytes():
                 continue
             step = next(s for s in plan.steps if s.slot <= slot < s.slot + s.outputs)
             raise ExecutionError(
                 step.entry.name, "a fused plan gives what its operations give one by one",
-                got=f"{_difference(one, other)} of {one.dtype.name}{list(one.shape)}",
+                got=f"other bits of {one.dtype.name}{list(one.shape)}",
                 remedy="Run with BURN_FUSION=off, and report the program.",
             )  # fmt: skip
         return found
 
     return checked
-
-
-def _difference(one: Any, other: Any) -> str:
-    if one.dtype != other.dtype or one.shape != other.shape:
-        return f"{other.dtype.name}{list(other.shape)} instead"
-    raw = (np.ascontiguousarray(x).reshape(-1).view(f"V{x.dtype.itemsize}") for x in (one, other))
-    a, b = raw
-    return f"{int((a != b).sum())} elements differ"
