@@ -192,7 +192,7 @@ class Client:
             made = DeviceArray.flat(self, storage, shape, dtype)
         else:
             single = hasattr(shape, "__index__")
-            extents = (index(shape),) if single else tuple(map(index, shape))
+            extents = (index(shape),) if single else tuple(map(index, shape))  # type: ignore[arg-type]
             size = math.prod(extents) * dtype.itemsize
             made = DeviceArray(self, self.pool.alloc(size, label), extents, dtype)
         if self.log is not None and self.log.thread == threading.get_ident():
