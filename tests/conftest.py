@@ -8,6 +8,7 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,24 @@ if settings.get_current_profile_name() != "long":
 
 HERE = Path(__file__).parent
 CASES = HERE / "cases"
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the option that takes a part of the cases."""
+    parser.addoption(
+        "--burn-case-share",
+        type=int,
+        default=1,
+        metavar="N",
+        help="run every N-th case of each operator, beginning with another one each day (1: all)",
+    )
+
+
+@pytest.fixture(scope="session")
+def share(request: pytest.FixtureRequest) -> slice:
+    """Which cases of an operator run."""
+    every: int = request.config.getoption("--burn-case-share")
+    return slice(date.today().toordinal() % every, None, every)
 
 
 @pytest.fixture
