@@ -269,3 +269,21 @@ def test_a_model_that_moved_away(name: str) -> None:
     model.to_device(burn.device("flex"))
     with pytest.raises(burn.CaptureError, match="stays on its device"):
         step(x)
+
+
+def test_one_tensor_as_two_arguments(name: str) -> None:
+    device = burn.device(name)
+    x, y = burn.full((3,), 2.0, device=device), burn.full((3,), 5.0, device=device)
+    step = burn.capture(lambda a, b: a * 10 + b)
+    calls(step, x, x)
+    assert step(x, x).tolist() == [22.0] * 3
+    for _ in range(8):
+        assert step(x, y).tolist() == [25.0] * 3
+        assert step(y, x).tolist() == [52.0] * 3
+        assert step(y, y).tolist() == [55.0] * 3
+
+
+def test_a_tensor_of_the_state_as_an_argument(name: str) -> None:
+    total = burn.ones(3, device=burn.device(name))
+    with pytest.raises(burn.CaptureError, match="different tensors"):
+        calls(burn.capture(lambda x: x + 1, state=[total]), total)

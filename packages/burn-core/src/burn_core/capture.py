@@ -107,7 +107,10 @@ class Capture:
             (x.shape, x.dtype, id(x.b)) if isinstance(x, Tensor) else (x.__class__, repr(x))
             for x in given
         ]
-        key = (_form((args, kwargs)), tuple(shapes))
+        # One tensor in two places is another step: afterwards nobody knows which place was meant.
+        first: dict[int, int] = {}
+        twice = tuple([first.setdefault(id(x.v), k) for k, x in enumerate(tensors)])
+        key = (_form((args, kwargs)), tuple(shapes), twice)
         instance = self._instances.get(key)
         if instance is None:
             if len(self._instances) >= INSTANCES:
@@ -116,7 +119,8 @@ class Capture:
         out, replayed = instance.step(args, kwargs, tensors)
         self.replays += replayed
         self._last = None
-        if replayed and not kwargs and all(x.__class__ is Tensor for x in args):
+        alone = len(first) == len(tensors)
+        if replayed and alone and not kwargs and all(x.__class__ is Tensor for x in args):
             self._last = [(x.v.shape, x.v.dtype, x.b) for x in args], instance
         return out
 
@@ -129,8 +133,13 @@ class _Record:
         self.log = log
         self.rates = rates
         self.counter = counter
-        self.inputs = {id(t.v): ("argument", k) for k, t in enumerate(tensors)}
-        self.inputs |= {id(t.v): ("state", k) for k, t in enumerate(places.tensors())}
+        self.inputs: dict[int, Source] = {}
+        self.ambiguous: set[int] = set()
+        for k, t in enumerate(tensors):
+            self.inputs.setdefault(id(t.v), ("argument", k))
+        for k, t in enumerate(places.tensors()):
+            if self.inputs.setdefault(id(t.v), ("state", k)) != ("state", k):
+                self.ambiguous.add(id(t.v))
         # Held, so that no other value can get one of these ids while they are looked up.
         self.held = [t.v for t in (*tensors, *places.tensors())]
         self.constants: dict[int, int] = {}
@@ -149,6 +158,12 @@ class _Record:
                     return "made", e, k
         found = self.inputs.get(id(value))
         if found is not None:
+            if id(value) in self.ambiguous:
+                raise CaptureError(
+                    "capture", "arguments and tensors of the state are different tensors",
+                    got=f"one {value.dtype.name}{list(value.shape)} as two of them",
+                    remedy="Copy one of them first: x * 1.",
+                )  # fmt: skip
             return found
         k = self.constants.setdefault(id(value), len(self.constants))
         if k == len(self.constant_values):
