@@ -287,3 +287,44 @@ def test_a_tensor_of_the_state_as_an_argument(name: str) -> None:
     total = burn.ones(3, device=burn.device(name))
     with pytest.raises(burn.CaptureError, match="different tensors"):
         calls(burn.capture(lambda x: x + 1, state=[total]), total)
+
+
+class Scaled(nn.Module):
+    def __init__(self, device: Any) -> None:
+        super().__init__()
+        self.weight, self.act, self.k = nn.Parameter(burn.ones(4, device=device)), "exp", 1.0
+        self.parts = [nn.Linear(4, 4, device=device)]
+
+    def forward(self, x: Any) -> Any:
+        return getattr(self.parts[0](x * self.weight), self.act)() * self.k
+
+
+def test_modules_that_are_changed_between_calls(name: str) -> None:
+    device = burn.device(name).autodiff()
+    model = Scaled(device)
+    optimizer = optim.SGD(lr=0.01)
+    x = burn.full((2, 4), 0.5, device=device.without_autodiff())
+
+    def train(x: Any) -> Any:
+        loss = model(x).square().mean()
+        optimizer.step(model, loss.backward())
+        return loss
+
+    step = burn.capture(train, state=(model, optimizer))
+
+    def check() -> None:
+        for _ in range(7):
+            expected = model(x).square().mean().item()
+            assert step(x).item() == expected
+
+    check()
+    for change in (
+        lambda: setattr(model, "act", "tanh"),
+        lambda: setattr(model, "k", 2.0),
+        lambda: setattr(model, "weight", nn.Parameter(burn.full((4,), 3.0, device=device))),
+        lambda: model.parts.__setitem__(0, nn.Linear(4, 4, device=device)),
+    ):
+        before = step.replays
+        change()
+        check()
+        assert step.replays == before + 3

@@ -37,8 +37,10 @@ def capture(fn: Callable[..., Any], *, state: Any = ()) -> Capture:
     come detached.
 
     Args:
-        fn: the step. It may read nothing on the host, keep no tensor and print nothing that
-            matters: its Python runs in the first calls only.
+        fn: the step. Its Python runs in the first calls only: a replay takes no branch anew,
+            appends to no list and prints nothing. It may read nothing on the host, and keep no
+            tensor that it does not return. A module in `state` may get other parameters or
+            settings between calls; the step is then taken down again.
         state: modules, optimizers, schedules, tensors, or lists and dicts of them, that the step
             reads and changes. A schedule goes on in a replay as it did in the step.
 
@@ -189,6 +191,22 @@ class _Places:
         ]
         self._moving = [part for part in state if hasattr(part, "step_tensors")]
         self.schedules = [part for part in state if _is_schedule(part)]
+        # What Python code of the modules can read: their attributes, and what stands in lists.
+        self._held: list[Any] = []
+        for part in state:
+            for _, module in part.named_modules() if isinstance(part, Module) else ():
+                self._held.append(module.__dict__)
+                self._held += [v for v in vars(module).values() if v.__class__ in (list, dict)]
+        # Kept alive, so that no other object can get one of their ids.
+        self._kept = [[*(h.values() if h.__class__ is dict else h)] for h in self._held]
+        self._ids = self._looked()
+
+    def _looked(self) -> list[list[int]]:
+        return [[*map(id, h.values() if h.__class__ is dict else h)] for h in self._held]
+
+    def unchanged(self) -> bool:
+        """Return whether the modules hold the same parameters, parts and settings as before."""
+        return self._looked() == self._ids
 
     def tensors(self) -> list[Tensor]:
         """Return the tensors; the objects of an optimizer may change from step to step."""
@@ -255,6 +273,10 @@ class _Instance:
             self.places = _Places(self.state)
             return out, False
         replay = self.replay
+        if replay is not None and not self.places.unchanged():
+            # Somebody gave a module another parameter or setting: the step begins anew.
+            self.replay, self.records, self.tries, self.calls = None, [], 0, 0
+            return self.step(args, kwargs, tensors)
         if replay is not None:
             rates = self.places.rates()
             if all(rates[k] == v for k, v in replay.rates.items()):
@@ -322,6 +344,7 @@ class _Instance:
         after, moves, draws = new.after, new.moves, new.draws
         self.records = []
         _check_escapes(new)
+        self.places = _Places(self.state)
         for run, _, _ in made:
             run.inputs = run.outputs = ()
         self.replay = _Replay(made, out, results, after, constants, fixed, moves, draws)
