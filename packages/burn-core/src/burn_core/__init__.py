@@ -5,10 +5,10 @@ from burn_core.behaviour import (
     is_training,
     updates_statistics,
 )
-from burn_core.capture import Capture, capture
+from burn_core.capturing import Capture, capture
 from burn_core.config import Config
 from burn_core.constructor import ModuleConfig
-from burn_core.explain import Explanation, KernelRow, PlanReport, explain
+from burn_core.explaining import Explanation, KernelRow, PlanReport, explain
 from burn_core.module import Module, source_of
 from burn_core.parameter import Buffer, Parameter, id_text
 from burn_core.reparameterization import (

@@ -9,7 +9,7 @@ from statistics import median
 from time import perf_counter
 from typing import Any, NamedTuple
 
-from burn_core.capture import _flat, _Places, _resource
+from burn_core.capturing import _flat, _Places, _resource
 from burn_core.module import Module
 from burn_tensor import Tensor
 
