@@ -172,3 +172,23 @@ def test_memory_kept_between_runs_goes_with_a_cleanup() -> None:
     before = FUSED.memory_report()["in_use"]
     FUSED.memory_cleanup()
     assert FUSED.memory_report()["in_use"] <= before - 4 * x.numpy().size
+
+
+def test_pointers_of_native_code_belong_to_the_memory_they_lie_in() -> None:
+    from contextlib import nullcontext
+
+    from burn_cube import client
+    from burn_cube.spi import NativeCall
+    from burn_cube_backend.launch_log import LaunchLog
+    from burn_cube_backend.payload import CubeTensor
+    from burn_std import dtypes as d
+
+    whole = client("cpu").empty(256, d.float32)
+    tail = whole.view((128,), None, 128)
+    log = LaunchLog([CubeTensor(tail, (128,), (1,), d.float32)])
+    end = whole.pointer + whole.storage.bytes
+    words = np.array([tail.pointer + 8, whole.pointer, end, 7], np.int64).tobytes()
+    log.native(NativeCall(0, words, 1, 1), nullcontext(), None)
+    assert [(p.word, p.base, p.delta) for p in log.pointers] == [
+        (0, ("input", 0), 8), (1, ("input", 0), -512),
+    ]  # fmt: skip

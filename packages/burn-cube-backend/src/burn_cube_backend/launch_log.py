@@ -81,19 +81,22 @@ class LaunchLog:
         self.watches = False
         self._words = 0
         self._inputs: dict[int, tuple[int, DeviceArray]] = {}
-        self._ranges: list[tuple[int, int, Base]] = []
+        # Start and size of memory, what it belongs to, and where offsets into that begin.
+        self._ranges: list[tuple[int, int, Base, int]] = []
         self._block_of: WeakKeyDictionary[Any, int] = WeakKeyDictionary()
         for k, x in enumerate(inputs):
             if x.buf is not None:
-                self._inputs.setdefault(id(x.buf.storage), (k, x.buf))
-                self._ranges.append((x.buf.pointer, x.buf.storage.bytes, ("input", k)))
+                storage = x.buf.storage
+                self._inputs.setdefault(id(storage), (k, x.buf))
+                self._ranges.append((storage.address, storage.bytes, ("input", k), x.buf.pointer))
 
     def taken(self, array: DeviceArray) -> None:
         """Note memory that the run took."""
         number = len(self.blocks)
         self.blocks.append(Block(array.storage.bytes))
         self._block_of[array.storage] = number
-        self._ranges.append((array.storage.address, array.storage.bytes, ("block", number)))
+        start = array.storage.address
+        self._ranges.append((start, array.storage.bytes, ("block", number), start))
 
     def base_of(self, array: DeviceArray) -> Base | None:
         """Return what an array is part of, None for memory that stays."""
@@ -140,9 +143,9 @@ class LaunchLog:
         self.kept.append(keep)
         for k, word in enumerate(np.frombuffer(call.words + call.inner, np.int64).tolist()):
             # Later memory comes first: what was freed before it may have had the same place.
-            for start, size, base in reversed(self._ranges):
+            for start, size, base, origin in reversed(self._ranges):
                 if start <= word < start + size:
-                    self._point(at + k, base, word - start)
+                    self._point(at + k, base, word - origin)
                     break
 
     def _add(self, call: NativeCall) -> int:
