@@ -145,22 +145,27 @@ class Run:
         if self._steps and not known:
             return None
         k = first
+        # The path of every step: what cannot change within an epoch is looked up here.
+        train_step, metrics, keep = learner.train_step, split.on_device, split.keep
+        interrupter, save_every, gathers = t.interrupter, t.save_every, learner.accumulate > 1
+        due = self._pace.due if self._tell.live else _never
         for batch, last in with_last(iter(loader), known):
-            step = learner.train_step(batch, split.on_device, last=last, keep=split.keep)
+            step = train_step(batch, metrics, last=last, keep=keep)
             k += 1
             self._done = (epoch - 1) * self._steps + k if self._steps else self._done + 1
             self._items += batch_size(batch)
-            split.hand_over(step, self._worker)
-            del step
+            if keep:
+                split.hand_over(step, self._worker)
+                del step
             if every:
                 self._log_values(every, "train", epoch, split)
-            if self._tell.live and self._pace.due():
+            if due():
                 self._show("train", epoch, k, self._steps, split)
-            if not learner.between_steps:
+            if gathers and not learner.between_steps:
                 continue
-            if t.interrupter.should_stop and not last:
+            if interrupter.should_stop and not last:
                 return k
-            if t.save_every and not last and k % t.save_every == 0:
+            if save_every and not last and k % save_every == 0:
                 self._save_inside(epoch, k, split, start)
         return None
 
@@ -299,6 +304,10 @@ class Run:
         self._seen = saved.parts.get("metrics", {})
         self._before = float(saved.state["seconds"])
         self._done = len(self.history) * self._steps + self._batch
+
+
+def _never() -> bool:
+    return False
 
 
 def _is_live(observer: Any) -> bool:

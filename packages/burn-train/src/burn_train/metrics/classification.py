@@ -22,7 +22,8 @@ class _Tokens(SumMetric):
         """Add what every position is worth."""
         if self.pad is None:
             # How many positions there are is known without the device.
-            self.add(target.numel(), hits=hits.sum())
+            total = hits.sum() if hits.dtype.is_float else hits.count_nonzero()
+            self.add(target.numel(), hits=total)
         else:
             counts = target != self.pad
             self.add(target.numel(), hits=where(counts, hits, 0).sum(), seen=counts.sum())

@@ -102,8 +102,9 @@ class SumMetric(Metric):
             count: samples in the batch.
             **totals: by name: floats are summed in float64, integers in int64.
         """
+        sums = self._sums
         for name, total in totals.items():
-            have: Any = self._sums.get(name)
+            have: Any = sums.get(name)
             plain: Any = total if total.node is None else total.detach()
             if have is None:
                 # Made at once: the first batch records the same program as the others.
@@ -111,8 +112,11 @@ class SumMetric(Metric):
                 have = total.b.resource.plain_context().at_once("full", dtype, total.shape, 0)
             elif have.b.resource is not total.b.resource:
                 have = to_device(have, total.device.without_autodiff())
-            # Cast first: a sum of two dtypes takes the long way through promotion.
-            self._sums[name] = have + plain.b.cast(plain, have.dtype)
+            dtype = have.dtype
+            if plain.dtype is not dtype:
+                # Cast first: a sum of two dtypes takes the long way through promotion.
+                plain = plain.b.cast(plain, dtype)
+            sums[name] = have + plain
         self.count += count
 
     def result(self, sums: dict[str, Array], count: int) -> float:
@@ -220,14 +224,42 @@ class LossMetric(SumMetric):
 
     name = "loss"
 
+    def reset(self) -> None:
+        """Forget what was seen."""
+        super().reset()
+        self._size = 0  # samples of each of the last batches, whose losses are summed as `run`
+
     def update(self, output: Any, target: Any, loss: Any) -> None:
         """Take in one batch."""
-        n = batch_size(output, target)
-        self.add(n, loss=wide(loss.detach()) * n)
+        size = batch_size(output, target)
+        if size != self._size:
+            self._close()
+            self._size = size
+        self.add(size, run=loss)
 
-    def result(self, sums: dict[str, Array], count: int) -> float:
-        """Return the mean."""
-        return float(sums["loss"]) / count
+    def _close(self) -> None:
+        """Weigh the batches of one size, together: that is an operation less for every batch."""
+        run = self._sums.pop("run", None)
+        if run is not None:
+            self.add(0, loss=run * self._size)
+
+    def snapshot(self) -> Callable[[], float]:
+        """Return a function that computes the value over what was seen so far, on any thread."""
+        sums, count, size = dict(self._sums), self.count, self._size
+
+        def value() -> float:
+            if not count:
+                return float("nan")
+            read = {name: float(total.item()) for name, total in sums.items()}
+            return (read.get("loss", 0.0) + read.get("run", 0.0) * size) / count
+
+        return value
+
+    def state_dict(self) -> dict[str, Tensor]:
+        """Return sum and count."""
+        self._close()
+        self._size = 0
+        return super().state_dict()
 
 
 def wide(x: Tensor) -> Tensor:

@@ -23,9 +23,11 @@ from burn_train.views.board import PLOTS, Board
 from burn_train.views.drawing import bars, curves
 
 # Each look at the board costs some milliseconds of the interpreter and of a core, which training
-# waits for. So the next one comes when this share of the time is spent, but within these seconds.
+# waits for. So the next one comes when this share of the time is spent, but within these seconds;
+# between two of them only the bars of the progress move.
 _SHARE = 0.005
-_SOONEST, _LATEST = 0.5, 2.0
+_SOONEST, _LATEST = 0.5, 4.0
+_BARS = 1.0
 _COLORS = {"train": "dark_orange", "valid": "dodger_blue1"}
 _OTHERS = ("green3", "medium_purple", "red3", "dark_cyan")
 
@@ -114,7 +116,8 @@ class DashboardApp(App[None]):
         self._shown: dict[str, tuple[str, bool]] = {}
         self._looks = 0
         self._asked: tuple[str, int, Size] | None = None
-        self._spent = 0.0
+        self._spent = 0.0  # seconds of this thread until the last look
+        self._next = 0.0  # when the next is due
         self._leaves_at: float | None = None
 
     def compose(self) -> ComposeResult:
@@ -146,7 +149,17 @@ class DashboardApp(App[None]):
         spent, self._spent = time.thread_time() - self._spent, time.thread_time()
         over = self.board.over is not None
         wait = _SOONEST if over else min(max(_SOONEST, spent / _SHARE), _LATEST)
-        self.set_timer(wait, self.look)
+        self._next = time.monotonic() + wait
+        self.set_timer(min(wait, _BARS), self.move)
+
+    def move(self) -> None:
+        """Move the bars of the progress until it is time for a look at everything."""
+        left = self._next - time.monotonic()
+        if left < _BARS / 4 or self.board.over is not None:
+            self.look()
+            return
+        self._progress()
+        self.set_timer(min(left, _BARS), self.move)
 
     def on_print(self, event: events.Print) -> None:
         """Show what was printed in the log."""
