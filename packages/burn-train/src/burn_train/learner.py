@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import nullcontext
 from typing import Any, Literal, NamedTuple
 
 from burn_core import Module
@@ -167,8 +167,11 @@ class Learner:
             last: the epoch ends here, so a step is made with what was gathered.
             keep: return what the batch came to.
         """
-        with self._precision():
+        if self.autocast is None:
             step = self.forward(self.model, batch)
+        else:
+            with autocast(self.autocast):
+                step = self.forward(self.model, batch)
         loss = step.loss if self.scaler is None else self.scaler.scale(step.loss)
         grads: Gradients = loss.backward()
         for m in metrics:
@@ -228,7 +231,8 @@ class Learner:
             model: what `inference` returned; made anew if None.
             keep: return what the batch came to.
         """
-        with self._precision():
+        scope = nullcontext() if self.autocast is None else autocast(self.autocast)
+        with scope:
             step = self.forward(self.inference() if model is None else model, batch)
         for m in metrics:
             m.update(*step)
@@ -249,12 +253,6 @@ class Learner:
         if self.schedule is not None and self.schedule_on == "epoch":
             value = row.get(self.monitor)
             self.schedule.step(None if value is None else float(value))
-
-    def _precision(self) -> AbstractContextManager[Any]:
-        if self.autocast is None:
-            return nullcontext()
-        scope: AbstractContextManager[Any] = autocast(self.autocast)
-        return scope
 
     # ---- devices and rates --------------------------------------------------------------------
 

@@ -90,6 +90,11 @@ class Split:
         self._gauges = gauges
 
     @property
+    def count(self) -> int:
+        """Samples seen."""
+        return next((m.count for m in self._metrics if isinstance(m, LossMetric)), 0)
+
+    @property
     def keep(self) -> bool:
         """Whether what batches come to is needed after the step."""
         return bool(self.on_host)

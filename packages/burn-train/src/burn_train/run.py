@@ -15,7 +15,6 @@ from burn_train.evaluation import flush
 from burn_train.learner import Learner
 from burn_train.loggers.files import FileLogger
 from burn_train.measuring import Pace, Split, run_state, steps_of, with_last
-from burn_train.metrics.metric import batch_size
 from burn_train.observer import LOG, Observers, Progress, Row, RunInfo
 from burn_train.summary import Summary
 from burn_train.views.choose import choose_view
@@ -149,17 +148,18 @@ class Run:
         train_step, metrics, keep = learner.train_step, split.on_device, split.keep
         interrupter, save_every, gathers = t.interrupter, t.save_every, learner.accumulate > 1
         due = self._pace.due if self._tell.live else _never
+        before = self._items - split.count
         for batch, last in with_last(iter(loader), known):
             step = train_step(batch, metrics, last=last, keep=keep)
             k += 1
             self._done = (epoch - 1) * self._steps + k if self._steps else self._done + 1
-            self._items += batch_size(batch)
             if keep:
                 split.hand_over(step, self._worker)
                 del step
             if every:
                 self._log_values(every, "train", epoch, split)
             if due():
+                self._items = before + split.count
                 self._show("train", epoch, k, self._steps, split)
             if gathers and not learner.between_steps:
                 continue
@@ -167,6 +167,7 @@ class Run:
                 return k
             if save_every and not last and k % save_every == 0:
                 self._save_inside(epoch, k, split, start)
+        self._items = before + split.count
         return None
 
     def _validate(self, epoch: int) -> dict[str, float]:
