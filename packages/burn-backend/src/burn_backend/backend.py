@@ -85,6 +85,7 @@ class Backend:
         ready: the class of finished payloads; anything else goes through `wrap`.
         keeps_scalars: payloads of Python scalars may be kept and used again.
         fuser: what makes one kernel of several operations, or None.
+        records: operations are recorded and run later, as programs that should be equal.
     """
 
     name: str = ""
@@ -92,6 +93,7 @@ class Backend:
     ready: Any = None
     keeps_scalars = True
     fuser: Fuser | None = None
+    records = False
 
     def __init__(self, table: Mapping[str, Kernel], native: Mapping[DType, Any]) -> None:
         self.table = table

@@ -20,6 +20,7 @@ class FusionBackend(Backend):
     """Records operations and runs them as plans on the inner backend."""
 
     keeps_scalars = False
+    records = True
 
     def __init__(self, inner: Backend) -> None:
         self.name = f"fusion<{inner.name}>"

@@ -236,7 +236,7 @@ class ConfusionMatrix(SumMetric):
 
     def matrix(self) -> Array:
         """Return the counts [true, predicted]."""
-        counts = self._sums.get("counts")
+        counts = self.sums().get("counts")
         if counts is None:
             return np.zeros((self.classes, self.classes), np.int64)
         return np.array(counts.numpy())

@@ -14,7 +14,7 @@ import numpy as np
 from burn_dispatch import to_device
 from burn_std import StoreError
 from burn_std.dtypes import float32, float64, int64
-from burn_tensor import Tensor, tensor
+from burn_tensor import Tensor, cat, stack, tensor
 
 Array = np.ndarray[Any, Any]
 
@@ -80,6 +80,10 @@ class Metric:
         return made
 
 
+# Single values that wait for one another before they are added to a sum.
+_TOGETHER = 32
+
+
 class SumMetric(Metric):
     """Sums on the device; a subclass adds to them and says what they come to.
 
@@ -93,6 +97,7 @@ class SumMetric(Metric):
     def reset(self) -> None:
         """Forget what was seen."""
         self._sums: dict[str, Tensor] = {}
+        self._waiting: dict[str, list[Tensor]] = {}
         self.count = 0
 
     def add(self, count: int, **totals: Tensor) -> None:
@@ -102,22 +107,45 @@ class SumMetric(Metric):
             count: samples in the batch.
             **totals: by name: floats are summed in float64, integers in int64.
         """
-        sums = self._sums
-        for name, total in totals.items():
-            have: Any = sums.get(name)
-            plain: Any = total if total.node is None else total.detach()
-            if have is None:
-                # Made at once: the first batch records the same program as the others.
-                dtype = float64 if total.dtype.is_float else int64
-                have = total.b.resource.plain_context().at_once("full", dtype, total.shape, 0)
-            elif have.b.resource is not total.b.resource:
-                have = to_device(have, total.device.without_autodiff())
-            dtype = have.dtype
-            if plain.dtype is not dtype:
-                # Cast first: a sum of two dtypes takes the long way through promotion.
-                plain = plain.b.cast(plain, dtype)
-            sums[name] = have + plain
         self.count += count
+        for name, total in totals.items():
+            plain = total if total.node is None else total.detach()
+            waiting = self._waiting.get(name)
+            if waiting is None:
+                waiting = self._waiting[name] = []
+            waiting.append(plain)
+            # A program that is recorded has to be the same at each step; elsewhere every
+            # operation costs its time, so that several values go together.
+            if len(waiting) == _TOGETHER or plain.shape or plain.b.resource.backend.records:
+                self._gather(name)
+
+    def sums(self) -> dict[str, Tensor]:
+        """Return the sums by name, with everything that was added."""
+        for name, waiting in self._waiting.items():
+            if waiting:
+                self._gather(name)
+        return dict(self._sums)
+
+    def _gather(self, name: str) -> None:
+        """Add what waits to a sum, in the order it came, so that it rounds as one by one."""
+        waiting, self._waiting[name] = self._waiting[name], []
+        last = waiting[-1]
+        have: Any = self._sums.get(name)
+        if have is None:
+            # Made at once: the first batch records the same program as the others.
+            wide = float64 if last.dtype.is_float else int64
+            have = last.b.resource.plain_context().at_once("full", wide, last.shape, 0)
+        home = last.b.resource
+        if any(t.b.resource is not home for t in (have, *waiting)):
+            device = last.device.without_autodiff()
+            have, *waiting = (to_device(t, device) for t in (have, *waiting))
+        if len(waiting) == 1:
+            # Cast first: a sum of two dtypes takes the long way through promotion.
+            plain: Any = waiting[0]
+            self._sums[name] = have + plain.b.cast(plain, have.dtype)
+        else:
+            together = cat([have.reshape(1), stack(waiting).to(have.dtype)])
+            self._sums[name] = together.cumsum(0)[-1]
 
     def result(self, sums: dict[str, Array], count: int) -> float:
         """Return the value that sums come to.
@@ -130,7 +158,7 @@ class SumMetric(Metric):
 
     def snapshot(self) -> Callable[[], float]:
         """Return a function that computes the value over what was seen so far, on any thread."""
-        sums, count = dict(self._sums), self.count
+        sums, count = self.sums(), self.count
 
         def value() -> float:
             if not count:
@@ -142,11 +170,12 @@ class SumMetric(Metric):
 
     def state_dict(self) -> dict[str, Tensor]:
         """Return sums and count."""
-        return {"count": tensor(self.count), **self._sums}
+        return {"count": tensor(self.count), **self.sums()}
 
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
         """Take what `state_dict` returned."""
         self.count = _count(self.name, state)
+        self._waiting = {}
         self._sums = {k: t.detach() for k, t in state.items() if k != "count"}
 
 
@@ -239,13 +268,14 @@ class LossMetric(SumMetric):
 
     def _close(self) -> None:
         """Weigh the batches of one size, together: that is an operation less for every batch."""
-        run = self._sums.pop("run", None)
+        run = self.sums().get("run")
         if run is not None:
+            del self._sums["run"]
             self.add(0, loss=run * self._size)
 
     def snapshot(self) -> Callable[[], float]:
         """Return a function that computes the value over what was seen so far, on any thread."""
-        sums, count, size = dict(self._sums), self.count, self._size
+        sums, count, size = self.sums(), self.count, self._size
 
         def value() -> float:
             if not count:
