@@ -1,8 +1,9 @@
-"""Plans that run as one native call give what the same kernels give one by one, bit for bit."""
+"""Plans that run as one native call, or one graph, give what the same kernels give one by one, bit for bit."""
 
 from __future__ import annotations
 
 import gc
+import os
 import random
 import threading
 from typing import Any
@@ -16,7 +17,9 @@ from burn_std import IndexRangeError
 from tests.laws.test_programs import OPS, run, same
 
 F = burn.functional
-EAGER, FUSED = burn.device("cpu"), burn.device("fusion-cpu")
+# On a machine with a GPU the same holds for graphs: BURN_DEVICE=cuda.
+NAME = "cuda" if os.environ.get("BURN_DEVICE") == "cuda" else "cpu"
+EAGER, FUSED = burn.device(NAME), burn.device(f"fusion-{NAME}")
 # Equal numbers make a replay; others make numbers late, check them, and replay with them.
 SHIFTS = (0.0, 0.0, 0.0, 0.25, 0.5, 0.75, 1.0, 0.0)
 

@@ -25,6 +25,8 @@ _RECORD = 2
 # Places above this are computed in 64 bits; the last cube counts a little past the end.
 FAR = 2**31 - 2**16
 _MOST_LAYOUTS = 1 << 16
+# Bytes of the longest vector.
+VECTOR = 64
 
 
 class Engine:
@@ -88,7 +90,8 @@ class Engine:
         """Return what launches on a tensor depend on but for its address: a number, or a key."""
         if x.buf is None:
             return "number", x.value.__class__, repr(x.value)
-        key = (x.shape, x.strides, x.offset, x.buf.length)
+        # Kernels that read vectors are chosen by the place of the memory as well.
+        key = (x.shape, x.strides, x.offset, x.buf.length, x.buf.pointer % VECTOR)
         found = self._layouts.get(key)
         if found is None:
             if len(self._layouts) >= _MOST_LAYOUTS:

@@ -1,4 +1,4 @@
-"""What a run of a plan does on the cpu runtime, written down so that it can be done again.
+"""What a run of a plan does on a device with addresses, written down to be done again.
 
 Kernels stay as they are: they choose and launch, and the engine tells the log. A pointer in the
 words of a launch belongs to an input of the plan, to memory taken in the run, or to memory that
@@ -16,11 +16,12 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from burn_cube import DeviceArray
-from burn_cube.spi import NativeCall
+from burn_cube.spi import CudaCall, NativeCall
 from burn_cube_backend.late import Late
 from burn_cube_backend.payload import CubeTensor
 from burn_std import DType
 
+Call = NativeCall | CudaCall
 # What a base of pointers is: input or memory of the run, and its number.
 Base = tuple[str, int]
 
@@ -71,7 +72,7 @@ class LaunchLog:
 
     def __init__(self, inputs: Sequence[CubeTensor]) -> None:
         self.thread = threading.get_ident()
-        self.calls: list[NativeCall] = []
+        self.calls: list[Call] = []
         self.pointers: list[Pointer] = []
         self.numbers: list[LateWord] = []
         self.blocks: list[Block] = []
@@ -135,7 +136,7 @@ class LaunchLog:
                 else:
                     self._point(at + word, base, arg.pointer - self.start_of(base, arg))
 
-    def native(self, call: NativeCall, guard: AbstractContextManager[Any], keep: Any) -> None:
+    def native(self, call: Call, guard: AbstractContextManager[Any], keep: Any) -> None:
         """Note native code that ran; what in its words is an address of the run is found out."""
         at = self._add(call)
         if guard not in self.guards:
@@ -148,7 +149,7 @@ class LaunchLog:
                     self._point(at + k, base, word - origin)
                     break
 
-    def _add(self, call: NativeCall) -> int:
+    def _add(self, call: Call) -> int:
         at = self._words
         self.calls.append(call)
         self._words += (len(call.words) + len(call.inner)) // 8

@@ -1,4 +1,4 @@
-"""Plans that run again as one native call.
+"""Plans that run again as one native call, or one CUDA graph.
 
 A plan is a Python function over kernels. Its first run on inputs of some layout is plain; the
 second is logged; from then on the launches are made by one native call, with the addresses and the

@@ -39,6 +39,7 @@ from burn_cube.runtime.cache import (
     digest_of as digest_of,
     kernel_cache as kernel_cache,
 )
+from burn_cube.runtime.cuda_calls import CudaCall as CudaCall
 from burn_cube.runtime.native_calls import NativeCall as NativeCall, number_word as number_word
 from burn_cube.runtime.profiling import profiles as profiles
 from burn_cube.types import (

@@ -11,13 +11,18 @@ from __future__ import annotations
 
 import ctypes
 import os
+import struct
 import sys
+import threading
 from collections.abc import Callable
+from contextlib import nullcontext
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from burn_cube import LaunchError
+from burn_cube.spi import CudaCall
 from burn_cube_backend.engine import Engine
 from burn_cube_backend.geometry import Ints, broadcast_shape, dense, size_of
 from burn_cube_backend.kernels.blas import Matrix, _matrix as matrix_of
@@ -31,6 +36,10 @@ _KINDS = {d.float32: (0, 68), d.float64: (1, 70), d.float16: (2, 68), d.bfloat16
 _MATH = 16
 _DEFAULT_ALGORITHM = -1
 _MOST_PLANS = 4096
+# Bytes; what NVIDIA recommends for its latest chips.
+_WORKSPACE = 32 << 20
+_ADDRESSES = struct.Struct("=qqq")
+_NOTHING = nullcontext()
 _INT, _LONG, _POINTER = ctypes.c_int, ctypes.c_longlong, ctypes.c_void_p
 
 
@@ -83,6 +92,11 @@ class CuBlas:
         windows = sys.platform == "win32"
         library = ctypes.CDLL(f"cublas64_{major}.dll" if windows else f"libcublas.so.{major}")
         self.one, self.many = library.cublasGemmEx, library.cublasGemmStridedBatchedEx
+        # Memory of its own, because in the capture of a graph the library must not ask for any.
+        space = _POINTER(runtime.alloc(_WORKSPACE))
+        status = library.cublasSetWorkspace_v2(self.handle, space, ctypes.c_size_t(_WORKSPACE))
+        if status:
+            raise LaunchError("matmul", "cuBLAS takes a workspace", got=f"its status {status}")
         # Scalars stand in host memory, in the dtype of the sums.
         self.scalars: dict[DType, np.ndarray[Any, Any]] = {
             d.float32: np.array([1, 0], np.float32),
@@ -115,23 +129,32 @@ class CuBlas:
             (*tail, _INT(sums), _INT(_DEFAULT_ALGORITHM)), out, dense(out), size_of(out),
         )  # fmt: skip
 
+    def call(self, plan: Plan, right: int, left: int, out: int) -> None:
+        """Put a product into the stream."""
+        status = plan.call(
+            *plan.head, _POINTER(right), *plan.middle, _POINTER(left), *plan.scale, _POINTER(out),
+            *plan.tail,
+        )  # fmt: skip
+        if status:
+            raise LaunchError("matmul", "cuBLAS takes the product", got=f"its status {status}")
+
     def run(self, engine: Engine, plan: Plan, x: CubeTensor, y: CubeTensor) -> CubeTensor:
         """Return the product of a plan."""
         runtime, dtype = self.runtime, x.dtype
         flat = engine.flat(plan.size, dtype)
         assert x.buf is not None and y.buf is not None  # noqa: S101 - solid
         item = dtype.itemsize
-        right = _POINTER(y.buf.pointer + y.offset * item)
-        left = _POINTER(x.buf.pointer + x.offset * item)
+        right = y.buf.pointer + y.offset * item
+        left = x.buf.pointer + x.offset * item
         runtime.alive()
         with runtime.lock:
             runtime.use()
-            status = plan.call(
-                *plan.head, right, *plan.middle, left, *plan.scale, _POINTER(flat.pointer),
-                *plan.tail,
-            )  # fmt: skip
-        if status:
-            raise LaunchError("matmul", "cuBLAS takes the product", got=f"its status {status}")
+            self.call(plan, right, left, flat.pointer)
+        log = engine.log
+        if log is not None and log.thread == threading.get_ident():
+            words = _ADDRESSES.pack(right, left, flat.pointer)
+            stay = [a for a in (x.buf, y.buf) if log.base_of(a) is None]
+            log.native(CudaCall(plan, words, issue=partial(self.call, plan)), _NOTHING, stay)
         return CubeTensor(flat, plan.shape, plan.strides, dtype)
 
 

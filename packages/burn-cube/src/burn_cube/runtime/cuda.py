@@ -21,19 +21,22 @@ import numpy as np
 from burn_cube.emit.c_like import Source, emit
 from burn_cube.emit.cuda import Architecture, Cuda
 from burn_cube.errors import LaunchError
-from burn_cube.ir import Kernel
+from burn_cube.ir import Kernel, walk
 from burn_cube.runtime.arguments import (
     Entry,
     aligned,
     code_of,
+    describe,
     flattener,
     packer,
     vectors_of,
     wrapped,
 )
 from burn_cube.runtime.base import API_VERSION, Grid, Program, Properties
+from burn_cube.runtime.cuda_calls import CudaCall, CudaCalls
 from burn_cube.runtime.cuda_events import CudaEvent, PinnedRead
 from burn_cube.runtime.queued import QueuedRuntime
+from burn_cube.types import Memory
 from burn_std import BackendLoadError, DeviceLostError
 from burn_std.dtypes import PLAIN, float32, float64, int32, int64, uint32, uint64
 
@@ -137,6 +140,35 @@ class CudaProgram(Program):
                 self._start(*cubes, *self._rest)
             except (*runtime.errors, OverflowError) as error:
                 raise self._refused(cubes, error) from error
+
+    def prepared(self, cubes: Grid, args: Sequence[Any]) -> CudaCall:
+        """Return a launch for a list of them."""
+        with self._runtime.lock:
+            self.pack(args)
+            words = self._block.raw[: self._struct.size]
+            number = self._runtime.launches if self._faults else 0
+        return CudaCall(
+            self.function, words, cubes, self.source.shared, self,
+            describe(self.kernel, args) if self._faults else "", number,
+        )  # fmt: skip
+
+    @property
+    def prints(self) -> bool:
+        """Whether a launch may write to the terminal."""
+        return any(op.name == "print" for op in walk(self.kernel.body))
+
+    @property
+    def places(self) -> list[int]:
+        """The word of each parameter that is its address, or the number."""
+        return [
+            at for at, entry in enumerate(self.source.entries)
+            if entry.kind in ("pointer", "scalar")
+        ]  # fmt: skip
+
+    @property
+    def dtypes(self) -> list[Any]:
+        """The dtype of each parameter that is a number, None for memory."""
+        return [None if isinstance(p.type, Memory) else p.type for p in self.kernel.params]
 
     def _refused(self, cubes: Grid, error: Exception) -> Exception:
         """Return the error of a launch that the driver refused at once."""
@@ -288,6 +320,10 @@ class CudaRuntime(QueuedRuntime):
         from burn_cube.runtime.cuda_graph import CudaGraph
 
         return CudaGraph(self, launches)
+
+    def sequence(self, calls: Sequence[CudaCall]) -> CudaCalls:
+        """Return launches that are made together."""
+        return CudaCalls(self, calls)
 
     # --- memory ----------------------------------------------------------------------------
 

@@ -21,8 +21,9 @@ if TYPE_CHECKING:
     from burn_cube.runtime.cuda import CudaProgram, CudaRuntime
 
 
-class _NodeParams(ctypes.Structure):
-    # CUDA_KERNEL_NODE_PARAMS_v2 of cuda.h, since CUDA 12.
+class NodeParams(ctypes.Structure):
+    """CUDA_KERNEL_NODE_PARAMS_v2 of cuda.h, since CUDA 12."""
+
     _fields_ = [
         ("func", ctypes.c_void_p),
         ("grid", ctypes.c_uint * 3),
@@ -36,7 +37,7 @@ class _NodeParams(ctypes.Structure):
 
 
 @cache
-def _driver() -> ctypes.CDLL:
+def driver_library() -> ctypes.CDLL:
     """Return the driver's library, which cupy has loaded already."""
     library = ctypes.CDLL("nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1")
     pointer, number = ctypes.c_void_p, ctypes.c_size_t
@@ -45,6 +46,10 @@ def _driver() -> ctypes.CDLL:
         "cuGraphAddKernelNode_v2": [pointer, pointer, pointer, number, pointer],
         "cuGraphInstantiateWithFlags": [pointer, pointer, ctypes.c_ulonglong],
         "cuGraphExecKernelNodeSetParams_v2": [pointer, pointer, pointer],
+        "cuGraphAddChildGraphNode": [pointer, pointer, pointer, number, pointer],
+        "cuGraphExecChildGraphNodeSetParams": [pointer, pointer, pointer],
+        "cuStreamBeginCapture_v2": [pointer, ctypes.c_int],
+        "cuStreamEndCapture": [pointer, pointer],
         "cuGraphLaunch": [pointer, pointer],
         "cuGraphExecDestroy": [pointer],
         "cuGraphDestroy": [pointer],
@@ -57,10 +62,11 @@ def _driver() -> ctypes.CDLL:
     return library
 
 
-def _check(status: int, name: str) -> None:
+def check(status: int, name: str) -> None:
+    """Raise what the driver says of a call that failed."""
     if status:
         text = ctypes.c_char_p()
-        _driver().cuGetErrorString(status, ctypes.byref(text))
+        driver_library().cuGetErrorString(status, ctypes.byref(text))
         words = (text.value or b"unknown error").decode()
         raise LaunchError("graph", f"the driver takes {name}", got=f"error {status}: {words}")
 
@@ -85,33 +91,33 @@ class CudaGraph:
         self._graph = ctypes.c_void_p()
         self._exec = ctypes.c_void_p()
         runtime.alive()
-        driver = _driver()
+        driver = driver_library()
         with runtime.lock:
             runtime.use()
-            _check(driver.cuGraphCreate(ctypes.byref(self._graph), 0), "a new graph")
+            check(driver.cuGraphCreate(ctypes.byref(self._graph), 0), "a new graph")
             for program, cubes, args in launches:
                 self._add(program, cubes, args)
             made = driver.cuGraphInstantiateWithFlags(ctypes.byref(self._exec), self._graph, 0)
-            _check(made, "the graph")
+            check(made, "the graph")
 
     def _add(self, program: Any, cubes: Grid, args: Sequence[Any]) -> None:
         params = self._params(program, cubes, args)
         node = ctypes.c_void_p()
         before = (ctypes.c_void_p * 1)(self._nodes[-1] if self._nodes else 0)
-        status = _driver().cuGraphAddKernelNode_v2(
+        status = driver_library().cuGraphAddKernelNode_v2(
             ctypes.byref(node), self._graph, before, len(self._nodes[-1:]), ctypes.byref(params)
         )
-        _check(status, f"the launch of {program.kernel.name}")
+        check(status, f"the launch of {program.kernel.name}")
         self._programs.append(program)
         self._kept.append(args)
         self._nodes.append(node.value or 0)
 
-    def _params(self, program: CudaProgram, cubes: Grid, args: Sequence[Any]) -> _NodeParams:
+    def _params(self, program: CudaProgram, cubes: Grid, args: Sequence[Any]) -> NodeParams:
         if 0 in cubes:
             raise LaunchError(program.kernel.name, "a node of a graph has cubes", got=cubes)
         program.pack(args)
         unsigned = ctypes.c_uint * 3
-        return _NodeParams(
+        return NodeParams(
             program.function, unsigned(*cubes), unsigned(*program.kernel.cube_dim),
             program.source.shared, program.params, None, None, None,
         )  # fmt: skip
@@ -125,10 +131,10 @@ class CudaGraph:
         with runtime.lock:
             runtime.use()
             params = self._params(program, cubes, args)
-            status = _driver().cuGraphExecKernelNodeSetParams_v2(
+            status = driver_library().cuGraphExecKernelNodeSetParams_v2(
                 self._exec, self._nodes[node], ctypes.byref(params)
             )
-        _check(status, f"the new arguments of {program.kernel.name}")
+        check(status, f"the new arguments of {program.kernel.name}")
         self._kept[node] = args
 
     def replay(self) -> None:
@@ -138,12 +144,12 @@ class CudaGraph:
         with runtime.lock:
             runtime.use()
             runtime.recent.append((self._programs[-1], (1, 1, 1)))
-            _check(_driver().cuGraphLaunch(self._exec, runtime.stream.ptr), "a replay")
+            check(driver_library().cuGraphLaunch(self._exec, runtime.stream.ptr), "a replay")
 
     def __del__(self) -> None:
         # A forked child must not touch the parent's device.
         if self._runtime.is_owner():
             if self._exec.value is not None:
-                _driver().cuGraphExecDestroy(self._exec)
+                driver_library().cuGraphExecDestroy(self._exec)
             if self._graph.value is not None:
-                _driver().cuGraphDestroy(self._graph)
+                driver_library().cuGraphDestroy(self._graph)

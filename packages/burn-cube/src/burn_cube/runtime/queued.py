@@ -110,14 +110,24 @@ class QueuedRuntime(Runtime):
     def register(self, source: Source, args: Sequence[Any]) -> tuple[int, Any]:
         """Return the number of a launch that can fault, and the record."""
         self._number = self._number % 0x7FFFFFFF + 1
-        self._launches[self._number] = (source, describe(source.kernel, args))
-        while len(self._launches) > REMEMBERED:
-            self._launches.popitem(last=False)
         if self._record is None:
             self._record = self.alloc(RECORD)
             self.write(self._record, 0, memoryview(bytes(RECORD)))
-        self._pending = True
+        self.remember(self._number, source, describe(source.kernel, args))
         return self._number, self._record
+
+    @property
+    def launches(self) -> int:
+        """The number of the last launch that can fault."""
+        return self._number
+
+    def remember(self, number: int, source: Source, about: str) -> None:
+        """Keep what a fault of a launch is reported of, and look for one at the next `sync`."""
+        self._launches.pop(number, None)
+        self._launches[number] = (source, about)
+        while len(self._launches) > REMEMBERED:
+            self._launches.popitem(last=False)
+        self._pending = True
 
     def check_faults(self) -> None:
         """Raise what a kernel noted, once; waits for the queue where one may have.

@@ -1,0 +1,237 @@
+"""Launches of the cuda runtime put together beforehand, and made as one CUDA graph.
+
+The words of all launches stand in one array, eight bytes for each argument, as on the cpu runtime.
+Whoever runs the list again writes other addresses and numbers into the words first; a run replaces
+the arguments of the launches whose words differ from those that its graph has. A list keeps a few
+graphs, because memory of results takes turns: each run takes the graph that is nearest.
+
+Calls of a library (a product of cuBLAS) are captured one by one into graphs that are nodes of the
+large one, since only the library knows what it launches.
+
+Source: CUDA driver API, graph management and stream management.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from burn_cube.runtime.base import Grid
+from burn_cube.runtime.cuda_graph import NodeParams, check, driver_library
+
+if TYPE_CHECKING:
+    from burn_cube.runtime.cuda import CudaRuntime
+
+# Fewer launches than this are made one by one: a graph has a price of its own.
+WORTH = 3
+# Graphs of a list at most; each has its own addresses.
+GRAPHS = 4
+# A new graph is made while there may be more, when more than this share of the nodes would change.
+SHARE = 0.25
+# What other threads do with the driver is no part of a capture.
+_RELAXED = 2
+
+
+class CudaCall(NamedTuple):
+    """One launch, or one call of a library.
+
+    Attributes:
+        function: the driver's handle of a kernel; of a library, what tells its calls apart.
+        words: its arguments, eight bytes each.
+        parts: cubes.
+        grain: bytes of shared memory.
+        program: of a kernel, None for a library.
+        about: arguments in words, if the kernel can fault.
+        number: by which a fault names the launch, 0 if it cannot.
+        issue: calls the library with the words; None for a kernel.
+        inner: there are no further words.
+    """
+
+    function: Any
+    words: bytes
+    parts: Grid = (1, 1, 1)
+    grain: int = 0
+    program: Any = None
+    about: str = ""
+    number: int = 0
+    issue: Callable[..., None] | None = None
+    inner: bytes = b""
+
+
+class _Instance:
+    """An executable graph, and the words that it has.
+
+    Attributes:
+        words: of all its launches.
+    """
+
+    def __init__(self, calls: CudaCalls) -> None:
+        self._runtime = calls.runtime
+        self.words = calls.words.copy()
+        self._graph = ctypes.c_void_p()
+        self._exec = ctypes.c_void_p()
+        self._nodes: list[int] = []
+        driver = driver_library()
+        check(driver.cuGraphCreate(ctypes.byref(self._graph), 0), "a new graph")
+        for k in range(len(calls)):
+            self._add(calls, k)
+        made = driver.cuGraphInstantiateWithFlags(ctypes.byref(self._exec), self._graph, 0)
+        check(made, "the graph")
+
+    def _add(self, calls: CudaCalls, k: int) -> None:
+        driver = driver_library()
+        node = ctypes.c_void_p()
+        before = (ctypes.c_void_p * 1)(self._nodes[-1] if self._nodes else 0)
+        place = ctypes.byref(node), self._graph, before, len(self._nodes[-1:])
+        params = calls.params[k]
+        if params is not None:
+            status = driver.cuGraphAddKernelNode_v2(*place, ctypes.byref(params))
+            check(status, "a launch")
+        else:
+            child = calls.captured(k)
+            try:
+                check(driver.cuGraphAddChildGraphNode(*place, child), "a call of a library")
+            finally:
+                driver.cuGraphDestroy(child)
+        self._nodes.append(node.value or 0)
+
+    def patch(self, calls: CudaCalls, k: int) -> bool:
+        """Give a node the words of its call; False where the library now launches otherwise."""
+        driver = driver_library()
+        params = calls.params[k]
+        if params is not None:
+            status = driver.cuGraphExecKernelNodeSetParams_v2(
+                self._exec, self._nodes[k], ctypes.byref(params)
+            )
+            check(status, "new arguments")
+            return True
+        child = calls.captured(k)
+        try:
+            status = driver.cuGraphExecChildGraphNodeSetParams(self._exec, self._nodes[k], child)
+        finally:
+            driver.cuGraphDestroy(child)
+        return not status
+
+    def launch(self) -> None:
+        """Put the launches into the stream."""
+        status = driver_library().cuGraphLaunch(self._exec, self._runtime.stream.ptr)
+        check(status, "a graph")
+
+    def __del__(self) -> None:
+        # A forked child must not touch the parent's device.
+        if self._runtime.is_owner():
+            if self._exec.value is not None:
+                driver_library().cuGraphExecDestroy(self._exec)
+            if self._graph.value is not None:
+                driver_library().cuGraphDestroy(self._graph)
+
+
+class CudaCalls:
+    """Launches in order.
+
+    Attributes:
+        runtime: the device.
+        words: the arguments of all of them.
+        inner_words: words that are addresses of others: there are none.
+        params: of each kernel as a graph takes it, None for calls of a library.
+    """
+
+    def __init__(self, runtime: CudaRuntime, calls: Sequence[CudaCall]) -> None:
+        self.runtime = runtime
+        self.words = np.frombuffer(bytearray(b"".join(c.words for c in calls)), np.int64)
+        self.inner_words: list[int] = []
+        self._calls = [c._replace(words=b"") for c in calls]
+        counts = [len(c.words) // 8 for c in calls]
+        self._starts = np.cumsum([0, *counts]).tolist()
+        self._call_of = np.repeat(np.arange(len(calls)), counts)
+        self._instances: list[_Instance] = []
+        self._runs = 0
+        self._arrays: list[Any] = []
+        self.params = [self._params(k) for k in range(len(calls))]
+        self._faulting = [c for c in calls if c.number]
+        self._recent = [(c.program, c.parts) for c in calls if c.program is not None][-1:]
+
+    def __len__(self) -> int:
+        return len(self._calls)
+
+    def _params(self, k: int) -> NodeParams | None:
+        call = self._calls[k]
+        if call.issue is not None:
+            return None
+        first = self.words.ctypes.data + 8 * self._starts[k]
+        count = self._starts[k + 1] - self._starts[k]
+        array = (ctypes.c_void_p * max(count, 1))(*range(first, first + 8 * count, 8))
+        self._arrays.append(array)
+        unsigned = ctypes.c_uint * 3
+        return NodeParams(
+            call.function, unsigned(*call.parts), unsigned(*call.program.kernel.cube_dim),
+            call.grain, ctypes.addressof(array), None, None, None,
+        )  # fmt: skip
+
+    def run(self) -> None:
+        """Put the launches into the stream; returns at once."""
+        runtime = self.runtime
+        runtime.alive()
+        with runtime.lock:
+            runtime.use()
+            for call in self._faulting:
+                runtime.remember(call.number, call.program.source, call.about)
+            runtime.recent.extend(self._recent)
+            self._runs += 1
+            if self._runs == 1 or len(self._calls) < WORTH:
+                for k in range(len(self._calls)):
+                    self._issue(k)
+            else:
+                self._nearest().launch()
+
+    def _issue(self, k: int) -> None:
+        call, params = self._calls[k], self.params[k]
+        if params is None:
+            assert call.issue is not None  # noqa: S101 - else there were params
+            call.issue(*self.words[self._starts[k] : self._starts[k + 1]].tolist())
+            return
+        runtime = self.runtime
+        with runtime.failing(call.program.kernel.name):
+            runtime.driver_api.launchKernel(
+                call.function, *call.parts, *call.program.kernel.cube_dim, call.grain,
+                runtime.stream.ptr, params.params, 0,
+            )  # fmt: skip
+
+    def captured(self, k: int) -> ctypes.c_void_p:
+        """Return what a call of a library puts into the stream, as a graph; the lock is held."""
+        driver, stream = driver_library(), self.runtime.stream.ptr
+        check(driver.cuStreamBeginCapture_v2(stream, _RELAXED), "a capture")
+        graph = ctypes.c_void_p()
+        try:
+            self._issue(k)
+        finally:
+            status = driver.cuStreamEndCapture(stream, ctypes.byref(graph))
+        check(status, "the end of a capture")
+        return graph
+
+    def _nearest(self) -> _Instance:
+        """Return a graph that has the words."""
+        words, best, changed = self.words, None, []
+        for instance in self._instances:
+            differs = np.flatnonzero(instance.words != words)
+            nodes = sorted(set(self._call_of[differs].tolist()))
+            if best is None or len(nodes) < len(changed):
+                best, changed = instance, nodes
+            if not nodes:
+                return instance
+        room = len(self._instances) < GRAPHS
+        if best is None or (room and len(changed) > SHARE * len(self._calls)):
+            best = _Instance(self)
+            self._instances.append(best)
+            return best
+        for k in changed:
+            if not best.patch(self, k):
+                self._instances.remove(best)
+                best = _Instance(self)
+                self._instances.append(best)
+                return best
+        np.copyto(best.words, words)
+        return best
