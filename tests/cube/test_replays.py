@@ -1,4 +1,4 @@
-"""Plans that run as one native call, or one graph, give what the same kernels give one by one, bit for bit."""
+"""Plans that run as one native call or one graph give what their kernels give one by one."""
 
 from __future__ import annotations
 

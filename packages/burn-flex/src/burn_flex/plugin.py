@@ -14,7 +14,6 @@ from burn_flex.quant import QArray
 from burn_flex.table import DTYPE, KERNELS, NATIVE
 from burn_std import DType
 
-
 # Bytes; the most at which glibc's allocator still learns from what is freed (32 MiB on 64 bits).
 _KEPT = (32 << 20) - (64 << 10)
 

@@ -195,26 +195,12 @@ def cross_entropy(c: Call, g: Tensor, x: Tensor, target: Tensor, weight: Tensor)
     """
     refuse(c, "cross_entropy", 2, "weight")
     ops = c.ops
-    reduction, ignore, smoothing = c.attrs
+    if not target.dtype.is_float:
+        return ops.cross_entropy_backward(g, x, target, weight, *c.attrs), None, None
     dim = min(1, len(x.shape) - 1)
-    classes = x.shape[dim]
-    per_class = (classes, *(1,) * (len(x.shape) - 1 - dim))
+    per_class = (x.shape[dim], *(1,) * (len(x.shape) - 1 - dim))
     row = None if weight is None else ops.reshape(weight, per_class)
-    p = ops.softmax(x, dim, None)
-    if target.dtype.is_float:
-        return _soft(c, g, x, target, row, p, dim)
-    valid, index, share, w = _hard(c, g, target, weight, reduction, ignore)
-    hit = keep_where(c, valid, ops.mul(ops.mul(share, w), 1.0 - smoothing))
-    mass = hit
-    if smoothing:
-        each = keep_where(c, valid, ops.mul(share, smoothing / classes))
-        sum_w = float(classes) if row is None else ops.sum(row, None, False, None)
-        mass = ops.add(hit, ops.mul(each, sum_w))
-    grad = ops.mul(p, ops.unsqueeze(mass, (dim,)))
-    if smoothing:
-        each = ops.unsqueeze(each, (dim,))
-        grad = ops.sub(grad, each if row is None else ops.mul(each, row))
-    return _at_classes(c, grad, index, ops.neg(hit)), None, None
+    return _soft(c, g, x, target, row, ops.softmax(x, dim, None), dim)
 
 
 def _soft(c: Call, g: Tensor, x: Tensor, target: Tensor, row: Tensor, p: Tensor, dim: int) -> Grads:

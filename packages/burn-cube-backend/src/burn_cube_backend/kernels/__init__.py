@@ -4,6 +4,7 @@ from burn_cube_backend.kernels import (
     attention as attention,
     conv as conv,
     create as create,
+    cross_entropy as cross_entropy,
     fourier as fourier,
     grid as grid,
     host as host,

@@ -186,6 +186,41 @@ def cross_entropy(
     return mixed
 
 
+@wide("cross_entropy_backward")
+def cross_entropy_backward(
+    g: Array, x: Array, target: Array, weight: Array | None, reduction: str, ignore_index: int,
+    label_smoothing: float,
+) -> Array:  # fmt: skip
+    """p sum(q) - q for p = softmax(x) and q the smoothed, weighted target of each class."""
+    rows = _classes(x)
+    classes = rows.shape[-1]
+    at, kept = _known("cross_entropy", target, ignore_index, classes)
+    if not rows.size:
+        return np.zeros(x.shape, x.dtype)
+    factor = kept.astype(x.dtype)
+    if weight is not None:
+        factor *= weight.astype(x.dtype, copy=False)[at]
+    share = g.reshape(-1)
+    if reduction == "mean":
+        share = share / factor.sum()
+    # where, not a product: the mean over no target at all has an infinite share.
+    hit = mass = np.where(kept, share * factor * x.dtype.type(1 - label_smoothing), 0)
+    shift = shifted(rows, 1)
+    grad: Array = np.exp(shift, out=shift)
+    total = grad.sum(axis=1)
+    if label_smoothing:
+        even = np.where(kept, share * x.dtype.type(label_smoothing / classes), 0)
+        mass = hit + even * (classes if weight is None else weight.sum(dtype=x.dtype))
+    grad *= (mass / total)[:, None]
+    if label_smoothing:
+        grad -= even[:, None] if weight is None else even[:, None] * weight
+    grad[np.arange(len(at)), at] -= hit
+    if x.ndim <= 2:
+        return grad.reshape(x.shape)
+    moved = grad.reshape(*x.shape[:1], *x.shape[2:], classes)
+    return np.ascontiguousarray(np.moveaxis(moved, -1, 1))
+
+
 def _soft_cross_entropy(
     x: Array, target: Array, weight: Array | None, reduction: str, label_smoothing: float
 ) -> Array:

@@ -178,3 +178,45 @@ def cross_entropy(
         smooth = ops.mul(ops.where(ignored, 0.0, smooth), label_smoothing / classes)
         loss = ops.add(ops.mul(loss, 1 - label_smoothing), smooth)
     return _weighted_mean(ops, loss, weights, reduction)
+
+
+@in_f32()
+def cross_entropy_backward(
+    ops: Ops,
+    g: Tensor,
+    x: Tensor,
+    target: Tensor,
+    weight: Tensor | None,
+    reduction: str,
+    ignore_index: int,
+    label_smoothing: float,
+) -> Tensor:
+    """Return p sum(q) - q, times g and the share of the reduction.
+
+    p is softmax(x), q the weighted target of each class: with s the smoothing (1 - s) w[t] at the
+    target t, plus s / C w everywhere. An ignored target has no share, whatever the mean is.
+    """
+    dim = _class_dim(x)
+    classes = x.shape[dim]
+    ignored, safe, weights = _targets(ops, x, target, weight, ignore_index)
+    share = g
+    if reduction == "mean":
+        share = ops.div(g, ops.sum(weights, None, False, weights.dtype))
+    hit = ops.where(ignored, 0.0, ops.mul(ops.mul(share, weights), 1.0 - label_smoothing))
+    mass, each, row = hit, None, None
+    if label_smoothing:
+        even = ops.mul(share, label_smoothing / classes)
+        each = ops.where(ignored, 0.0, even)
+        sum_w: Any = float(classes)
+        if weight is not None:
+            row = placed(ops, weight, dim, len(x.shape))
+            sum_w = ops.sum(weight, None, False, weight.dtype)
+        mass = ops.add(hit, ops.mul(each, sum_w))
+    shape = tuple(safe.shape)
+    column = (*shape[:dim], 1, *shape[dim:]) if len(x.shape) > 1 else (1,)
+    grad = ops.mul(ops.softmax(x, dim, None), ops.reshape(mass, column))
+    if each is not None:
+        each = ops.reshape(each, column)
+        grad = ops.sub(grad, each if row is None else ops.mul(each, row))
+    part = ops.reshape(ops.neg(hit), column)
+    return ops.scatter(grad, ops.reshape(safe, column), part, dim, "add")

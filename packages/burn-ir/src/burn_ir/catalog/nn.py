@@ -97,6 +97,9 @@ op("nll_loss", "x target weight?", "reduction ignore_index#", loss.nll_loss, "op
 op("cross_entropy", "x target weight?", "reduction ignore_index# label_smoothing@",
    loss.cross_entropy, "opaque", "nll_loss of log_softmax over classes, or soft targets",
    accepts="float", autocast="f32", edges="ignored_nan", derived="loss")
+op("cross_entropy_backward", "g x target weight?", "reduction ignore_index# label_smoothing@",
+   loss.cross_entropy_backward, "opaque", "gradient of cross_entropy by x, for class indices",
+   accepts="float", edges="ignored_nan", derived="loss")
 op("ctc_loss", "log_probs targets input_lengths target_lengths", "blank", loss.ctc_loss, "opaque",
    "connectionist temporal classification: (loss per sample, gradient)", accepts="float",
    outputs="loss grad", grade="optional", closed=False, autocast="f32")

@@ -75,6 +75,19 @@ def cross_entropy(
         raise type(e)("cross_entropy", e.rule, got=e.got, remedy=e.remedy) from None
 
 
+def cross_entropy_backward(
+    g: Spec, x: Spec, target: Spec, weight: Spec | None, reduction: str, ignore_index: int
+) -> Spec:
+    """Rule of cross_entropy_backward: x, for class indices and a g of the loss's shape."""
+    name = "cross_entropy_backward"
+    if not target.dtype.is_int:
+        raise DTypeError(name, "class targets are integers", got=target)
+    loss = cross_entropy(x, target, weight, reduction, ignore_index)
+    if g.shape != loss.shape or g.dtype is not x.dtype:
+        raise ShapeError(name, "g is like the loss", got=f"{g} for {loss}")
+    return x
+
+
 def ctc_loss(
     log_probs: Spec, targets: Spec, input_lengths: Spec, target_lengths: Spec, blank: int
 ) -> tuple[Spec, Spec]:

@@ -119,6 +119,58 @@ for _reduction in ("none", "mean", "sum"):
         grad=False,
     )
 sample("cross_entropy", t(4), ints(2), None, attrs=("mean", -100, 0.0), length=4)
+for _reduction in ("none", "mean", "sum"):
+    for _weight in (None, t(4, low=0.3, high=2, fixed=True)):
+        for _smoothing in (0.0, 0.2):
+            sample(
+                "cross_entropy_backward",
+                t(3) if _reduction == "none" else t(),
+                t(3, 4),
+                _classes,
+                _weight,
+                attrs=(_reduction, 3, _smoothing),
+                length=12,
+            )
+            sample(
+                "cross_entropy_backward",
+                t(2, 3) if _reduction == "none" else t(),
+                t(2, 4, 3),
+                t(2, 3, low=0, high=3, dtype="i64"),
+                _weight,
+                attrs=(_reduction, 1, _smoothing),
+                length=24,
+            )
+    sample(
+        "cross_entropy_backward",
+        t(2) if _reduction == "none" else t(),
+        t(2, 4),
+        ints([1, 1]),
+        None,
+        attrs=(_reduction, 1, 0.1),
+        name="all_ignored",
+        grad=False,
+    )
+sample("cross_entropy_backward", t(), t(4), ints(2), None, attrs=("mean", -100, 0.1), length=4)
+error(
+    "cross_entropy_backward",
+    "g",
+    ShapeError,
+    t(2),
+    t(3, 4),
+    _classes,
+    None,
+    attrs=("none", -100, 0.0),
+)
+error(
+    "cross_entropy_backward",
+    "soft_target",
+    DTypeError,
+    t(),
+    t(3, 4),
+    t(3, 4),
+    None,
+    attrs=("mean", -100, 0.0),
+)
 error("nll_loss", "target", ShapeError, t(3, 4), ints([0, 1]), None, attrs=("mean", -100))
 error("nll_loss", "float_target", DTypeError, t(3, 4), t(3), None, attrs=("mean", -100))
 error("cross_entropy", "target", ShapeError, t(3, 4), ints([0, 1]), None, attrs=("mean", -100, 0.0))

@@ -1,0 +1,338 @@
+"""Cross-entropy and its gradient: one walk over the rows, and one launch for the reduction.
+
+A row is the scores of one sample. Neither the logarithms of the probabilities nor the
+probabilities are ever in memory; halves compute in float32.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from burn_cube import Kernel
+from burn_cube_backend.code import Code, Val
+from burn_cube_backend.engine import Engine
+from burn_cube_backend.geometry import dense, size_of
+from burn_cube_backend.kernels.create import filled
+from burn_cube_backend.kernels.index import Watch
+from burn_cube_backend.kernels.maps import converted, wide
+from burn_cube_backend.kernels.rows import At, Layout, Row, layout, row_code, run_rows
+from burn_cube_backend.payload import CubeTensor
+from burn_cube_backend.table import kernel
+from burn_std import DType, dtypes as d
+
+
+class Rows(NamedTuple):
+    """What a kernel over the rows depends on.
+
+    Attributes:
+        source: dtype of the scores, and of the weights of classes.
+        target: dtype of the targets: class numbers, or probabilities.
+        out: dtype of what is written for each row.
+        weighted: classes have weights.
+        smooth: some of each target is spread over all classes.
+        mean: the loss was divided by the weights of the targets (of a gradient).
+        how: the layout.
+    """
+
+    source: DType
+    target: DType
+    out: DType
+    weighted: bool
+    smooth: bool
+    mean: bool
+    how: Layout
+
+
+class _Scores:
+    """Buffers and numbers that both kernels have, and the greatest score and power sum of a row.
+
+    Attributes:
+        row: the row.
+        base: where its scores begin.
+    """
+
+    def __init__(self, code: Code, s: Rows) -> None:
+        self.code = code
+        self.kind = wide(s.source)
+        self.x, self.target = code.buffer("x", s.source), code.buffer("target", s.target)
+        self.weight = code.buffer("weight", s.source) if s.weighted else None
+        self.watch = Watch(code)
+        length, offset = code.place("length"), code.place("offset")
+        self.target0, self.weight0 = code.place("target_offset"), code.place("weight_offset")
+        self.site, self.ignore = code.scalar("site", d.int32), code.scalar("ignore", d.int64)
+        # Of a target: what stays at its class, and what every class gets.
+        self.stays, self.spread = code.scalar("stays", self.kind), code.scalar("spread", self.kind)
+        self.row = Row(code, s.how, length)
+        self.base = self.row.number * self.row.length + offset
+
+    def fold(self) -> None:
+        """Find the greatest score and the sum of powers."""
+        (self.top,) = self.row.fold(("max", self.kind), body=lambda at: self.score(at))
+        (self.total,) = self.row.fold(("add", self.kind), body=self.power)
+
+    def score(self, at: At) -> Val:
+        """Return scores at a place."""
+        return at.load(self.x, self.base, self.kind)
+
+    def shifted(self, at: At) -> Val:
+        """Return scores less the greatest."""
+        return self.score(at) - at.of(self.top)
+
+    def power(self, at: At) -> Val:
+        """Return powers, at most 1."""
+        return self.shifted(at).call("exp")
+
+    def weights(self, at: At) -> Val | None:
+        """Return weights of classes at a place, None where they have none."""
+        return None if self.weight is None else at.load(self.weight, self.weight0, self.kind)
+
+    def goal(self) -> tuple[Val, Val, Val]:
+        """Return whether the target of the row counts, its class, and the weight of that."""
+        raw = self.target[self.row.number + self.target0].cast(d.int64)
+        valid = raw.ne(self.ignore)
+        place, _ = self.watch.inside(valid.pick(raw, 0), self.row.length, self.site, False)
+        if self.weight is None:
+            return valid, place, self.code.const(1.0, self.kind)
+        return valid, place, self.weight[place + self.weight0].cast(self.kind)
+
+
+def loss_kernel(s: Rows) -> Kernel:
+    """Write the loss of each row, and the weight of its target."""
+    code = row_code("cross_entropy", s.how)
+    soft = s.target.is_float
+    losses = code.buffer("out", s.out)
+    shares = None if soft else code.buffer("shares", wide(s.source))
+    scores = _Scores(code, s)
+    row, kind = scores.row, scores.kind
+    start = row.number * row.length + scores.target0
+    scores.fold()
+    log_sum = scores.total.call("log")
+
+    def surprise(at: At) -> Val:
+        made = at.of(log_sum) - scores.shifted(at)
+        weights = scores.weights(at)
+        return made if weights is None else made * weights
+
+    if soft:
+
+        def expected(at: At) -> Val:
+            share = at.load(scores.target, start, kind)
+            if s.smooth:
+                share = share * at.of(scores.stays) + at.of(scores.spread)
+            return surprise(at) * share
+
+        (loss,) = row.fold(("add", kind), body=expected)
+        row.store(losses, loss, s.out)
+        return code.finish()
+    valid, place, weight = scores.goal()
+    loss = (log_sum - (scores.x[scores.base + place].cast(kind) - scores.top)) * weight
+    if s.smooth:
+        (every,) = row.fold(("add", kind), body=surprise)
+        loss = loss * scores.stays + every * scores.spread
+    row.store(losses, valid.pick(loss, 0.0), s.out)
+    assert shares is not None  # noqa: S101 - class numbers
+    row.store(shares, valid.pick(weight, 0.0), kind)
+    return code.finish()
+
+
+def gradient_kernel(s: Rows) -> Kernel:
+    """Write `p sum(q) - q` of each row, times its share of the gradient."""
+    code = row_code("cross_entropy_backward", s.how)
+    out, g = code.buffer("out", s.out), code.buffer("g", s.source)
+    total = code.buffer("weights", wide(s.source)) if s.mean else None
+    g0, step = code.place("g_offset"), code.place("g_step")
+    scores = _Scores(code, s)
+    row, kind = scores.row, scores.kind
+    scores.fold()
+    valid, place, weight = scores.goal()
+    share = g[g0 + row.number * step].cast(kind)
+    if total is not None:
+        share = share / total[code.at(0)]
+    hit = valid.pick(share * weight * scores.stays, 0.0)
+    mass, even = hit, None
+    if s.smooth:
+        even = valid.pick(share * scores.spread, 0.0)
+        count = row.length.cast(kind)
+        if scores.weight is not None:
+            (count,) = row.fold(("add", kind), body=lambda at: scores.weights(at))
+        mass = hit + even * count
+    factor = mass / scores.total
+    start = row.number * row.length
+
+    def slope(at: At) -> None:
+        made = scores.power(at) * at.of(factor)
+        if even is not None:
+            weights = scores.weights(at)
+            made = made - (at.of(even) if weights is None else at.of(even) * weights)
+        taken = at.numbers().eq(at.of(place)).pick(at.of(hit), at.of(code.const(0.0, kind)))
+        at.store(out, start, made - taken, s.out)
+
+    row.each(slope)
+    return code.finish()
+
+
+def shares_kernel(kind: DType, target: DType, weight: DType | None, index: DType) -> Kernel:
+    """Write the weight of every target, 0 for one that is ignored."""
+    code = Code("target_weights", index)
+    out, targets = code.buffer("out", kind), code.buffer("target", target)
+    table = None if weight is None else code.buffer("weight", weight)
+    watch = Watch(code)
+    count, classes, target0 = code.place("count"), code.place("classes"), code.place("offset")
+    weight0 = code.place("weight_offset")
+    site, ignore = code.scalar("site", d.int32), code.scalar("ignore", d.int64)
+    with code.each(count) as i:
+        raw = targets[i + target0].cast(d.int64)
+        valid = raw.ne(ignore)
+        place, _ = watch.inside(valid.pick(raw, 0), classes, site, False)
+        one = code.const(1.0, kind) if table is None else table[place + weight0].cast(kind)
+        out[i] = valid.pick(one, 0.0)
+    return code.finish()
+
+
+def total_kernel(kind: DType, out: DType, how: Layout, shared: bool) -> Kernel:
+    """Write the sum of one row, over that of another (`shared`) or over a number."""
+    code = row_code("loss_total", how)
+    target, losses = code.buffer("out", out), code.buffer("losses", kind)
+    shares = code.buffer("shares", kind) if shared else None
+    length, divisor = code.place("length"), code.scalar("divisor", kind)
+    row = Row(code, how, length)
+    zero = code.at(0)
+    if shares is None:
+        (total,) = row.fold(("add", kind), body=lambda at: at.load(losses, zero, kind))
+        row.store(target, total / divisor, out)
+        return code.finish()
+    total, whole = row.fold(
+        ("add", kind), ("add", kind),
+        body=lambda at: (at.load(losses, zero, kind), at.load(shares, zero, kind)),
+    )  # fmt: skip
+    row.store(target, total / whole, out)
+    return code.finish()
+
+
+class _Call:
+    """The operands of one call, with the classes last.
+
+    Attributes:
+        x: scores [rows, classes], dense.
+        shape: of the loss of each sample.
+    """
+
+    def __init__(
+        self, engine: Engine, x: CubeTensor, target: CubeTensor, weight: CubeTensor | None,
+        ignore: int, smoothing: float,
+    ) -> None:  # fmt: skip
+        self.engine = engine
+        rank = len(x.shape)
+        self.dim = min(1, rank - 1)
+        self.turned = [k for k in range(rank) if k != self.dim] + [self.dim]
+        self.shape = tuple(x.shape[k] for k in self.turned[:-1])
+        self.x = engine.row_major(self._last(x))
+        self.classes = self.x.shape[-1]
+        self.rows = size_of(self.shape)
+        self.soft = target.dtype.is_float
+        self.target = engine.row_major(self._last(target) if self.soft else target)
+        if self.soft:
+            self.target = converted(engine, self.target, x.dtype)
+        self.weight = (
+            None if weight is None else engine.row_major(converted(engine, weight, x.dtype))
+        )
+        self.kind = wide(x.dtype)
+        self.how = layout(engine, self.classes, engine.index_dtype(self.x, count=self.x.size))
+        self.smooth = bool(smoothing)
+        self.site = engine.site("cross_entropy", self.dim, self.classes)
+        weight0 = 0 if self.weight is None else self.weight.offset
+        self.weights = [] if self.weight is None else [self.weight.buf]
+        self.ignore = ignore
+        self.weight0 = weight0
+        self.arrays: list[Any] = [self.x.buf, self.target.buf, *self.weights, engine.record()]
+        self.numbers: list[Any] = [
+            self.classes, self.x.offset, self.target.offset, weight0, self.site, ignore,
+            1.0 - smoothing, smoothing / max(self.classes, 1),
+        ]  # fmt: skip
+
+    def _last(self, x: CubeTensor) -> CubeTensor:
+        return x.view(
+            tuple(x.shape[k] for k in self.turned), tuple(x.strides[k] for k in self.turned)
+        )
+
+    def spec(self, out: DType, mean: bool) -> Rows:
+        """Return what a kernel over the rows depends on."""
+        return Rows(
+            self.x.dtype, self.target.dtype, out, self.weight is not None, self.smooth, mean,
+            self.how,
+        )  # fmt: skip
+
+    def total(
+        self, losses: CubeTensor, shares: CubeTensor | None, out: DType, divisor: float
+    ) -> CubeTensor:
+        """Return the sum over all rows, over that of the shares or over a number."""
+        engine = self.engine
+        made = engine.empty((), out)
+        how = layout(engine, 1 << 30, engine.index_dtype(losses, count=self.rows))
+        also = [] if shares is None else [shares.buf]
+        args = [made.buf, losses.buf, *also, self.rows, divisor]
+        spec = (self.kind, out, how, shares is not None)
+        run_rows(engine, total_kernel, spec, 1, self.rows * 1.0, args)
+        return made
+
+    def shares(self) -> CubeTensor:
+        """Return the weights of all targets."""
+        engine = self.engine
+        made = engine.empty((self.rows,), self.kind)
+        args = [
+            made.buf, self.target.buf, *self.weights, engine.record(), self.rows, self.classes,
+            self.target.offset, self.weight0, self.site, self.ignore,
+        ]  # fmt: skip
+        weight = None if self.weight is None else self.weight.dtype
+        engine.run(
+            shares_kernel, (self.kind, self.target.dtype, weight, self.how.places), self.rows, args
+        )
+        return made
+
+
+@kernel("cross_entropy")
+def cross_entropy(
+    engine: Engine, x: CubeTensor, target: CubeTensor, weight: CubeTensor | None, reduction: str,
+    ignore_index: int, label_smoothing: float,
+) -> CubeTensor:  # fmt: skip
+    """-log softmax(x)[t] w[t], or over probabilities; the mean is over the weights of targets."""
+    call = _Call(engine, x, target, weight, ignore_index, label_smoothing)
+    kind = call.kind
+    if not call.x.size:
+        losses = filled(engine, kind, (call.rows,), 0.0)
+        shares = None if call.soft else filled(engine, kind, (call.rows,), 0.0)
+    else:
+        out = x.dtype if reduction == "none" else kind
+        losses = engine.empty((call.rows,), out)
+        shares = None if call.soft else engine.empty((call.rows,), kind)
+        also = [] if shares is None else [shares.buf]
+        args = [losses.buf, *also, *call.arrays, *call.numbers]
+        run_rows(engine, loss_kernel, (call.spec(out, False),), call.rows, call.classes * 3.0, args)
+    if reduction == "none":
+        loss = converted(engine, losses, x.dtype)
+        return loss.view(call.shape, dense(call.shape))
+    if reduction == "sum":
+        return call.total(losses, None, x.dtype, 1.0)
+    return call.total(losses, shares, x.dtype, float(call.rows))
+
+
+@kernel("cross_entropy_backward")
+def cross_entropy_backward(
+    engine: Engine, g: CubeTensor, x: CubeTensor, target: CubeTensor, weight: CubeTensor | None,
+    reduction: str, ignore_index: int, label_smoothing: float,
+) -> CubeTensor:  # fmt: skip
+    """p sum(q) - q for p = softmax(x) and q the smoothed, weighted target of each class."""
+    if not x.size:
+        return engine.empty(x.shape, x.dtype)
+    call = _Call(engine, x, target, weight, ignore_index, label_smoothing)
+    g = engine.row_major(g)
+    whole: list[Any] = []
+    if reduction == "mean":
+        whole = [call.total(call.shares(), None, call.kind, 1.0).buf]
+    out = engine.empty(call.x.shape, x.dtype)
+    step = 1 if reduction == "none" else 0
+    args = [out.buf, g.buf, *whole, g.offset, step, *call.arrays, *call.numbers]
+    spec = call.spec(x.dtype, bool(whole))
+    run_rows(engine, gradient_kernel, (spec,), call.rows, call.classes * 4.0, args)
+    back = sorted(range(len(call.turned)), key=call.turned.__getitem__)
+    return out.view(tuple(out.shape[k] for k in back), tuple(out.strides[k] for k in back))
