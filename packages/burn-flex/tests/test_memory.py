@@ -27,8 +27,6 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
 
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="only glibc maps such arrays anew")
 def test_memory_of_results_is_not_faulted_in_again():
-    found = subprocess.run(
-        [sys.executable, "-c", LOOP], capture_output=True, text=True, check=True
-    )
+    found = subprocess.run([sys.executable, "-c", LOOP], capture_output=True, text=True, check=True)
     # Without what flex teaches the allocator there are 432 per step.
     assert int(found.stdout) < 1000

@@ -107,6 +107,41 @@ def vector_kernel(
     return code.finish()
 
 
+def vector_rows_kernel(
+    name: str, node: Node, operands: tuple[Operand, ...], out: DType, rank: int, index: DType,
+    width: int,
+) -> Kernel:  # fmt: skip
+    """Write a map over rows without gaps, each a whole number of vectors, in any outer layout.
+
+    Parameters are those of `map_kernel`, extents and strides counted in vectors.
+    """
+    code = Code(f"{name}_rows_x{width}", index)
+    b = code.b
+    target = b.buffer("out", Vector(out, width))
+    arrays = [o for o in operands if not o.number]
+    buffers = {o.name: b.buffer(f"x_{o.name}", Vector(o.dtype, width)) for o in arrays}
+    numbers = {o.name: code.scalar(f"n_{o.name}", wide(o.dtype)) for o in operands if o.number}
+    count = code.place("count")
+    offsets = code.places("offset", 1 + len(arrays))
+    extents = code.places("extent", rank)
+    strides = [code.places(f"stride{k}_", rank) for k in range(1 + len(arrays))]
+    each = code.at(width)
+    with code.each(count // each) as i:
+        coords = code.coords(i, extents)
+        places = [code.walk(o // each, coords, s) for o, s in zip(offsets, strides, strict=True)]
+        rows = {
+            o.name: b.load(buffers[o.name], at.op) for o, at in zip(arrays, places[1:], strict=True)
+        }
+        lanes = []
+        for k in range(width):
+            env: dict[str, Any] = dict(numbers)
+            for o in arrays:
+                env[o.name] = Val(code, b.extract(rows[o.name], k)).cast(wide(o.dtype))
+            lanes.append(Expression(code, env, wide(out)).value(node).cast(out).op)
+        b.store(target, places[0].op, b.vector(*lanes))
+    return code.finish()
+
+
 def dense_kernel(
     name: str, node: Node, operands: tuple[Operand, ...], out: DType, index: DType
 ) -> Kernel:
@@ -218,6 +253,25 @@ def vector_width(engine: Engine, out: DType, tensors: Sequence[CubeTensor], coun
     return width if even else 1
 
 
+def row_width(
+    engine: Engine, out: DType, tensors: Sequence[CubeTensor], extents: Ints,
+    merged: Sequence[Ints],
+) -> int:  # fmt: skip
+    """Return the elements that a unit of a GPU takes at once of rows without gaps; 1: no vector.
+
+    The last of the merged dims is walked in ones by all, and nothing begins inside a vector.
+    """
+    if engine.client.properties.kind != "gpu" or size_of(extents) < 1 << 14:
+        return 1
+    if any(m[-1] != 1 for m in merged):
+        return 1
+    even = [extents[-1], *(x.offset for x in tensors), *(s for m in merged for s in m[:-1])]
+    width = min(16 // max(out.itemsize, *(x.dtype.itemsize for x in tensors)), LANES)
+    while width > 1 and any(n % width for n in even):
+        width //= 2
+    return width
+
+
 def plan_of(
     engine: Engine, name: str, node: Node, operands: tuple[Operand, ...], out: DType,
     tensors: Sequence[CubeTensor], into: CubeTensor | None = None,
@@ -241,6 +295,13 @@ def plan_of(
         return Plan(program, shape, out, count, (), True)
     tail = extents + tuple(s for m in merged for s in m)
     spec = (name, node, operands, out, len(extents), index)
+    touched = tensors if into is None else [*tensors, into]
+    width = row_width(engine, out, touched, extents, merged) if touched else 1
+    if width > 1:
+        ranks = [(*(s // width for s in m[:-1]), 1) for m in merged]
+        tail = (*extents[:-1], extents[-1] // width, *(s for m in ranks for s in m))
+        program = engine.loaded(vector_rows_kernel, (*spec, width))
+        return Plan(program, shape, out, count, tail, False, width)
     if len(extents) > 1 and engine.client.properties.kind == "cpu":
         kinds = tuple(min(abs(m[-1]), 2) if m[-1] >= 0 else 2 for m in merged)
         plan = Plan(engine.loaded(row_kernel, (*spec, kinds)), shape, out, count, tail, False)
