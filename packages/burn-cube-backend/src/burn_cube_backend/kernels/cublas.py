@@ -26,8 +26,8 @@ from burn_cube.spi import CudaCall
 from burn_cube_backend.engine import Engine
 from burn_cube_backend.geometry import Ints, broadcast_shape, dense, size_of
 from burn_cube_backend.kernels.blas import Matrix, _matrix as matrix_of
-from burn_cube_backend.kernels.maps import copied
-from burn_cube_backend.payload import CubeTensor
+from burn_cube_backend.kernels.maps import HALVES, copied, write
+from burn_cube_backend.payload import CubeTensor, number
 from burn_std import DType, dtypes as d
 
 # cudaDataType of the elements, and cublasComputeType of the sums.
@@ -36,6 +36,8 @@ _KINDS = {d.float32: (0, 68), d.float64: (1, 70), d.float16: (2, 68), d.bfloat16
 _MATH = 16
 _DEFAULT_ALGORITHM = -1
 _MOST_PLANS = 4096
+# Products of halves of this many steps are worth copies of operands that lie badly.
+_WORTH = 1 << 28
 # Bytes; what NVIDIA recommends for its latest chips.
 _WORKSPACE = 32 << 20
 _ADDRESSES = struct.Struct("=qqq")
@@ -179,6 +181,56 @@ def _step(x: Matrix) -> int | None:
     return int(steps[0]) // x.item if (steps == steps[0]).all() else None
 
 
+def _grown(engine: Engine, x: CubeTensor, rows: int, columns: int) -> CubeTensor:
+    """Return matrices with zeros behind their last rows and columns, turned if they are."""
+    if (rows, columns) == x.shape[-2:]:
+        return x
+    if x.strides[-2] == 1 and x.strides[-1] != 1:
+        return _turned(_grown(engine, _turned(x), columns, rows))
+    batch, m, n = x.shape[:-2], x.shape[-2], x.shape[-1]
+    out = engine.empty((*batch, rows, columns), x.dtype)
+    zero = engine.solid(number(0.0, x.dtype))
+    # The two rims, and the matrices themselves.
+    for top, left, height, width, source in (
+        (0, n, rows, columns - n, zero), (m, 0, rows - m, n, zero), (0, 0, m, n, x),
+    ):  # fmt: skip
+        if height and width:
+            start = out.offset + top * columns + left
+            part = CubeTensor(out.buf, (*batch, height, width), out.strides, x.dtype, start)
+            write(engine, part, source)
+    return out
+
+
+def _turned(x: CubeTensor) -> CubeTensor:
+    """Return the transposed matrices."""
+
+    def swap(values: Ints) -> Ints:
+        return (*values[:-2], values[-1], values[-2])
+
+    return x.view(swap(x.shape), swap(x.strides))
+
+
+def _aligned(
+    engine: Engine, x: CubeTensor, y: CubeTensor, x_turned: bool, y_turned: bool
+) -> tuple[CubeTensor, CubeTensor] | None:
+    """Return operands whose rows, and those of the product, begin at 16 bytes; None if they do.
+
+    The fast kernels of the library want that. Rows of an odd length (a vocabulary of 50257) made
+    a product of 8192 x 768 x 50257 take 4.3 to 5.5 ms of an H200 in place of 1.
+    """
+    m, k, n = x.shape[-2], x.shape[-1], y.shape[-1]
+
+    def up(extent: int) -> int:
+        return -(-extent // 8) * 8
+
+    tall = up(m) if x_turned else m
+    deep = up(k) if not x_turned or y_turned else k
+    wide = up(n)
+    if (tall, deep, wide) == (m, k, n):
+        return None
+    return _grown(engine, x, tall, deep), _grown(engine, y, deep, wide)
+
+
 def product(engine: Engine, x: CubeTensor, y: CubeTensor) -> CubeTensor | None:
     """Return the product of two tensors of matrices, or None where the library does not serve.
 
@@ -204,6 +256,11 @@ def product(engine: Engine, x: CubeTensor, y: CubeTensor) -> CubeTensor | None:
         left, right = matrix_of(x, batch), matrix_of(y, batch)
         if left is None or right is None:
             return None
+        if x.dtype in HALVES and m * n * k * size_of(batch) >= _WORTH:
+            grown = _aligned(engine, x, y, left.turned, right.turned)
+            if grown is not None:
+                out = product(engine, *grown)
+                return None if out is None else out.view((*batch, m, n), out.strides)
         steps = _step(left), _step(right)
         if steps[0] is None or steps[1] is None:
             return None

@@ -1,4 +1,4 @@
-"""Updates of SGD and Adam: one launch per parameter, one before them for what depends on the step.
+"""Updates of SGD and Adam: all parameters in few launches, and one before them for the step.
 
 Parameter and states are read once and written once; 16-bit ones are updated in float32. Steps are
 counted on the device, so nothing waits for it.
@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from burn_cube import Kernel
-from burn_cube_backend.code import Code, Val
+from burn_cube_backend.code import UNITS, Buf, Code, Val
 from burn_cube_backend.engine import Engine
 from burn_cube_backend.kernels.maps import wide
 from burn_cube_backend.late import real
@@ -43,6 +43,8 @@ class Step(NamedTuple):
     places: DType
 
 
+# Parameters of one launch on a GPU, where a launch of few elements costs as much as one of many.
+_TOGETHER = 12
 # Numbers of a kernel by rule, in order; 1 - beta is a number of its own, made in float64, as the
 # difference would lose the digits of a beta near 1 in float32.
 _NUMBERS = {
@@ -76,32 +78,63 @@ def count_kernel(rule: str, dtype: DType, skip: bool) -> Kernel:
     return code.finish()
 
 
-def update_kernel(s: Step) -> Kernel:
-    """Write a parameter and its states after a step."""
+def update_kernel(s: Step, many: int) -> Kernel:
+    """Write parameters and their states after a step, `many` of them, each in cubes of its own."""
     code = Code(f"{s.rule}_step", s.places)
     kind = wide(s.dtypes[0])
     kept = (s.dtypes[0], *s.dtypes[2:])
-    news = [code.buffer(f"new{k}", t) for k, t in enumerate(kept)]
-    olds = [code.buffer(f"old{k}", t) for k, t in enumerate(s.dtypes)]
+    each = [
+        _Tensors(
+            [code.buffer(f"new{j}_{k}", t) for k, t in enumerate(kept)],
+            [code.buffer(f"old{j}_{k}", t) for k, t in enumerate(s.dtypes)],
+        )
+        for j in range(many)
+    ]
     facts = code.buffer("facts", d.float64)
     stays = code.buffer("skip", d.bool_) if s.skip else None
-    skip0, count = code.place("skip_offset"), code.place("count")
-    offsets = code.places("offset", len(olds))
+    skip0 = code.place("skip_offset")
+    places = [
+        (
+            code.place(f"start{j}"),
+            code.place(f"count{j}"),
+            code.places(f"offset{j}_", len(s.dtypes)),
+        )
+        for j in range(many)
+    ]
     numbers = {n: code.scalar(n, kind) for n in _NUMBERS[s.rule]}
-    with code.each(count) as i:
-        p, g, *states = (b[o + i].cast(kind) for b, o in zip(olds, offsets, strict=True))
+
+    def update(i: Val, tensors: _Tensors, offsets: Sequence[Val]) -> None:
+        p, g, *states = (
+            b[o + i].cast(kind) for b, o in zip(tensors.olds, offsets, strict=True)
+        )  # fmt: skip
         fact = [facts[code.at(k)] for k in range(1 if s.rule == "sgd" else 2)]
         g = -g if s.maximize else g
         if s.decays and not (s.rule == "adam" and s.flag):
             g = g + p * numbers["decay"]
         made = (_sgd if s.rule == "sgd" else _adam)(s, p, g, states, fact, numbers, kind)
-        for k, (new, t, value) in enumerate(zip(news, kept, made, strict=True)):
+        for k, (new, t, value) in enumerate(zip(tensors.news, kept, made, strict=True)):
             narrow = value.cast(t)
             if stays is not None:
                 at = 0 if k == 0 else k + 1  # the gradient is no state
-                narrow = stays[skip0].pick(olds[at][offsets[at] + i], narrow)
+                narrow = stays[skip0].pick(tensors.olds[at][offsets[at] + i], narrow)
             new[i] = narrow
+
+    if many == 1:
+        with code.each(places[0][1]) as i:
+            update(i, each[0], places[0][2])
+        return code.finish()
+    unit = code.special("absolute_pos")
+    for tensors, (start, count, offsets) in zip(each, places, strict=True):
+        with code.when((unit >= start) & (unit - start < count)):
+            update(unit - start, tensors, offsets)
     return code.finish()
+
+
+class _Tensors(NamedTuple):
+    """The buffers of one parameter: what is written, and what is read."""
+
+    news: Sequence[Buf]
+    olds: Sequence[Buf]
 
 
 def _sgd(
@@ -142,23 +175,45 @@ def _updated(
     engine.run(count_kernel, (rule, step.dtype, skip is not None), 1, args)
     used = [group for group in lists if group]
     out: list[list[CubeTensor]] = [[] for _ in range(len(used) - 1)]
+    together: dict[Step, list[_Job]] = {}
     for tensors in zip(*used, strict=True):
         olds = [engine.row_major(t) for t in tensors]
         news = [engine.empty(t.shape, t.dtype) for k, t in enumerate(olds) if k != 1]
         for column, new in zip(out, news, strict=True):
             column.append(new)
-        count = olds[0].size
-        index = engine.index_dtype(*olds, count=count)
-        dtypes = tuple(t.dtype for t in olds)
+        index = engine.index_dtype(*olds, count=olds[0].size)
         spec = Step(
-            rule, dtypes, skip is not None, maximize, flag, numbers[-1] != 0, index
+            rule, tuple(t.dtype for t in olds), skip is not None, maximize, flag,
+            numbers[-1] != 0, index,
         )  # fmt: skip
-        args = [
-            *[t.buf for t in news], *[t.buf for t in olds], facts.buf, *extra, skip0, count,
-            *[t.offset for t in olds], *numbers,
-        ]  # fmt: skip
-        engine.run(update_kernel, (spec,), count, args)
+        if olds[0].size:
+            together.setdefault(spec, []).append(_Job(news, olds, -(-olds[0].size // UNITS)))
+    most = _TOGETHER if engine.client.properties.kind == "gpu" else 1
+    for spec, jobs in together.items():
+        for first in range(0, len(jobs), most):
+            _launch(engine, spec, jobs[first : first + most], [facts.buf, *extra, skip0], numbers)
     return [*(t for column in out for t in column), new_step]
+
+
+class _Job(NamedTuple):
+    """The update of one parameter, and the cubes it takes."""
+
+    news: Sequence[CubeTensor]
+    olds: Sequence[CubeTensor]
+    cubes: int
+
+
+def _launch(
+    engine: Engine, spec: Step, jobs: Sequence[_Job], shared: Sequence[Any],
+    numbers: Sequence[float],
+) -> None:  # fmt: skip
+    buffers = [t.buf for job in jobs for t in (*job.news, *job.olds)]
+    places, cubes = [], 0
+    for job in jobs:
+        places += [cubes * UNITS, job.olds[0].size, *(t.offset for t in job.olds)]
+        cubes += job.cubes
+    args = [*buffers, *shared, *places, *numbers]
+    engine.cubes(update_kernel, (spec, len(jobs)), cubes, args)
 
 
 @kernel("sgd_step")
