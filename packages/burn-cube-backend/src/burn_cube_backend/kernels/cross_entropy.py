@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from burn_cube import Kernel
 from burn_cube_backend.code import Code, Val
 from burn_cube_backend.engine import Engine
-from burn_cube_backend.geometry import dense, size_of
+from burn_cube_backend.geometry import collapse, dense, size_of
 from burn_cube_backend.kernels.create import filled
 from burn_cube_backend.kernels.index import Watch
 from burn_cube_backend.kernels.maps import converted, wide
@@ -57,13 +57,13 @@ class _Scores:
         self.x, self.target = code.buffer("x", s.source), code.buffer("target", s.target)
         self.weight = code.buffer("weight", s.source) if s.weighted else None
         self.watch = Watch(code)
-        length, offset = code.place("length"), code.place("offset")
+        length, offset, step = code.place("length"), code.place("offset"), code.place("step")
         self.target0, self.weight0 = code.place("target_offset"), code.place("weight_offset")
         self.site, self.ignore = code.scalar("site", d.int32), code.scalar("ignore", d.int64)
         # Of a target: what stays at its class, and what every class gets.
         self.stays, self.spread = code.scalar("stays", self.kind), code.scalar("spread", self.kind)
         self.row = Row(code, s.how, length)
-        self.base = self.row.number * self.row.length + offset
+        self.base = self.row.number * step + offset
 
     def fold(self) -> None:
         """Find the greatest score and the sum of powers."""
@@ -213,7 +213,7 @@ class _Call:
     """The operands of one call, with the classes last.
 
     Attributes:
-        x: scores [rows, classes], dense.
+        x: scores, classes last, without gaps between them.
         shape: of the loss of each sample.
     """
 
@@ -226,7 +226,11 @@ class _Call:
         self.dim = min(1, rank - 1)
         self.turned = [k for k in range(rank) if k != self.dim] + [self.dim]
         self.shape = tuple(x.shape[k] for k in self.turned[:-1])
-        self.x = engine.row_major(self._last(x))
+        self.x = engine.solid(self._last(x))
+        extents, (steps,) = collapse(self.shape, [self.x.strides[:-1]])
+        if self.x.strides[-1] != 1 or len(extents) > 1 or steps[0] < 0:
+            self.x = engine.row_major(self.x)
+            steps = (self.x.shape[-1],)
         self.classes = self.x.shape[-1]
         self.rows = size_of(self.shape)
         self.soft = target.dtype.is_float
@@ -246,7 +250,7 @@ class _Call:
         self.weight0 = weight0
         self.arrays: list[Any] = [self.x.buf, self.target.buf, *self.weights, engine.record()]
         self.numbers: list[Any] = [
-            self.classes, self.x.offset, self.target.offset, weight0, self.site, ignore,
+            self.classes, self.x.offset, steps[0], self.target.offset, weight0, self.site, ignore,
             1.0 - smoothing, smoothing / max(self.classes, 1),
         ]  # fmt: skip
 
