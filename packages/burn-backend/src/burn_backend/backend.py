@@ -255,6 +255,14 @@ class Backend:
             return [e if e.__class__ is self.ready else self.wrap(e) for e in out]
         return out if out.__class__ is self.ready else self.wrap(out)
 
+    def fragments_at_once(self, entry: Entry) -> Fragments:
+        """Return how the entry's result is produced where nothing is recorded (`no_fusion`)."""
+        return self.fragments(entry)
+
+    def scalar_at_once(self, value: Any, dtype: DType) -> Any:
+        """Return the payload of `scalar` where nothing is recorded."""
+        return self.scalar(value, dtype)
+
     def fragments(self, entry: Entry) -> Fragments:
         """Return how this backend produces the entry's result."""
         kernel = self.table[entry.name]

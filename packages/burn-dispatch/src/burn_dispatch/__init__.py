@@ -20,6 +20,7 @@ from burn_dispatch.scopes import (
     autocast as autocast,
     current as _current,
     enable_grad as enable_grad,
+    no_fusion as no_fusion,
     no_grad as no_grad,
     scope as scope,
 )

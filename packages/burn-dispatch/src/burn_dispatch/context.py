@@ -27,6 +27,7 @@ class Context:
         checkpointing: memory-bound outputs are recomputed in the backward.
         base: the context that tensors carry; differs from self for the variants of a scope.
         dtypes: payload dtype to DType.
+        runs: operations run at once even behind a recorder.
         plain: functions by name; `asking` those that stand in their place while a scope is open.
     """
 
@@ -43,6 +44,7 @@ class Context:
         self.checkpointing = checkpointing
         self.base = base or self
         self.scope = scope
+        self.runs = scope is not None and scope.no_fusion
         self.dtypes = resource.backend.dtypes
         self.is_autodiff = decorator is not None
         self.plain: dict[str, Callable[..., Any]] = {}
@@ -87,7 +89,7 @@ class Context:
 
         def scoped(*args: Any) -> Any:
             scope = current()
-            if not scope.no_grad and scope.autocast is None:
+            if scope.is_plain:
                 return self.function(name)(*args)
             return getattr(self.variant(scope), name)(*args)
 
@@ -132,7 +134,7 @@ class Context:
                 )
             inner = decomposed(self, entry)
         else:
-            inner = backend.fragments(entry)
+            inner = backend.fragments_at_once(entry) if self.runs else backend.fragments(entry)
         if self.decorator is None:
             return inner
         fragments: Fragments = self.decorator.fragments(entry, inner, self)
@@ -169,7 +171,9 @@ class Context:
 
     def scalar(self, value: bool | int | float, dtype: DType) -> TensorBase:
         """Return a rank-0 tensor."""
-        return self.make(self.resource.backend.scalar(value, dtype))
+        backend = self.resource.backend
+        make = backend.scalar_at_once if self.runs else backend.scalar
+        return self.make(make(value, dtype))
 
     def at_once(self, name: str, *attrs: Any) -> TensorBase:
         """Return the result of a creating operation, run at once even behind a recorder.
@@ -184,6 +188,8 @@ class Context:
         None means that promotion must decide.
         """
         kind = value.__class__
+        if self.runs:
+            return self._scalar_at_once(key, value)
         try:
             found = self.resource.scalars.get((key, value, kind))
         except TypeError:  # unhashable, so no scalar at all
@@ -202,6 +208,14 @@ class Context:
         if kind is number.__class__:
             self.resource.weak[key, kind] = dtype
         return self.resource.scalar_payload(key, value, number, dtype)
+
+    def _scalar_at_once(self, key: Any, value: Any) -> Any:
+        number, dtype = plain_scalar(value), self.dtypes[key]
+        if number is None or dtype.is_quantized:
+            return None
+        if weak_dtype(number, dtype, self.default_float) is not dtype:
+            return None
+        return self.resource.backend.scalar_at_once(number, dtype)
 
     def tensor_from_numpy(self, array: Any, copy: bool = True) -> TensorBase:
         """Return a tensor of a numpy array; without a copy the array must not change any more."""

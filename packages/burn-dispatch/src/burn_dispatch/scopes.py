@@ -1,4 +1,4 @@
-"""Scopes: what `no_grad` and `autocast` change for the code inside them, and only for it.
+"""Scopes: what `no_grad`, `autocast` and `no_fusion` change for the code inside them alone.
 
 While a scope is open anywhere, contexts carry functions that ask a context variable and call the
 right set; when the last one closes, the plain ones return. Outside scopes nothing is tested.
@@ -28,12 +28,19 @@ class Scope(NamedTuple):
         recompute: the block recomputes values for a checkpoint: buffers must not be updated.
         checkpoint: `no_grad` only stands for the first run of a checkpointed function, so
             training behaviour is not switched off by it.
+        no_fusion: nothing is recorded; operations run at once.
     """
 
     no_grad: bool = False
     autocast: DType | None = None
     recompute: bool = False
     checkpoint: bool = False
+    no_fusion: bool = False
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether operations do what they do outside of all scopes."""
+        return not (self.no_grad or self.no_fusion) and self.autocast is None
 
 
 _CURRENT: ContextVar[Scope] = ContextVar("burn_scope", default=Scope())  # noqa: B039 - immutable
@@ -69,6 +76,7 @@ def scope(
     autocast: DType | bool | None = False,
     recompute: bool | None = None,
     checkpoint: bool | None = None,
+    no_fusion: bool | None = None,
 ) -> Iterator[None]:
     """Open a block in which the given parts of the scope differ; others stay as they are.
 
@@ -80,6 +88,7 @@ def scope(
         old.autocast if autocast is False else (autocast or None),  # type: ignore[arg-type]
         old.recompute if recompute is None else recompute,
         (old.checkpoint and no_grad is None) if checkpoint is None else checkpoint,
+        old.no_fusion if no_fusion is None else no_fusion,
     )
     with LOCK:
         _Open.count += 1
@@ -98,7 +107,7 @@ def scope(
                     context.swap(False)
 
 
-def no_grad() -> _NoGrad:
+def no_grad() -> Block:
     """Return a block, also usable as a decorator, in which nothing is tracked.
 
     Example:
@@ -106,12 +115,33 @@ def no_grad() -> _NoGrad:
         ...     current().no_grad
         True
     """
-    return _NoGrad(True)
+    return Block(no_grad=True)
 
 
-def enable_grad() -> _NoGrad:
+def enable_grad() -> Block:
     """Return a block that undoes `no_grad`."""
-    return _NoGrad(False)
+    return Block(no_grad=False)
+
+
+def no_fusion() -> Block:
+    """Return a block, also usable as a decorator, in which devices that record run at once.
+
+    Each operation is one kernel, called before the next line of Python runs: for a debugger, for
+    an error at its own line, and to see what recording gains. What was recorded before runs when
+    an operation inside reads it. Devices that do not record are as they were. Blocks hold for
+    their own thread or coroutine. A step that is captured records, so there it is an error.
+
+    Example:
+        >>> x = burn.ones(3, device=burn.device("fusion-flex"))
+        >>> x.device.flush()
+        >>> with burn.no_fusion():
+        ...     y = x * 2 + 1
+        >>> x.device.resource.backend.report()["waiting"]
+        0
+        >>> (y - x).sum().item()
+        6.0
+    """
+    return Block(no_fusion=True)
 
 
 # Blocks that were entered, innermost first; a context variable, so that threads and coroutines may
@@ -121,14 +151,14 @@ _ENTERED: ContextVar[tuple[AbstractContextManager[None], Any] | None] = ContextV
 )
 
 
-class _NoGrad:
-    """A reusable block and decorator."""
+class Block:
+    """A reusable block and decorator; `changes` are those of `scope`."""
 
-    def __init__(self, value: bool) -> None:
-        self._value = value
+    def __init__(self, **changes: bool) -> None:
+        self._changes = changes
 
     def __enter__(self) -> None:
-        block = scope(no_grad=self._value)
+        block = scope(**self._changes)
         block.__enter__()
         _ENTERED.set((block, _ENTERED.get()))
 
@@ -139,11 +169,12 @@ class _NoGrad:
         entered[0].__exit__(*exc)
 
     def __call__(self, fn):  # type: ignore[no-untyped-def]
+        """Return a function whose calls are blocks."""
         from functools import wraps
 
         @wraps(fn)
         def wrapped(*args, **kwargs):  # type: ignore[no-untyped-def]
-            with scope(no_grad=self._value):
+            with scope(**self._changes):
                 return fn(*args, **kwargs)
 
         return wrapped

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from burn_backend import Backend, Fragments, Memo, check_scalar, infer_key, specs_of
+from burn_backend import Backend, Fragments, Memo, check_scalar, infer_key, payload_names, specs_of
 from burn_fusion.recorder import CAP, SOFT, Recorder
 from burn_fusion.segment import Poison, Rebinding, Segment, Value
 from burn_fusion.step import StepLog
@@ -203,13 +203,7 @@ class FusionBackend(Backend):
         constants: dict[str, Any] = {"TLS": recorder.tls, "CUT": recorder.cut, "VALUE": Value}
         lines, shapes = self._shape_lines(entry, constants)
         # Scalars are no part of what a rule sees, and a wrong one must not wait for the flush.
-        scalars = [a.name for a in entry.attrs if a.kind == "scalar" and a.name != "key"]
-        if scalars:
-            constants |= {"CHECK": check_scalar, "FLOAT": float}
-            name = entry.name
-            lines += [
-                f"if {s}.__class__ is not FLOAT: CHECK({name!r}, {s!r}, {s})" for s in scalars
-            ]
+        lines += _scalar_checks(entry, constants)
         body = ["h_ = TLS.h; seg_ = h_.seg; vals_ = seg_.vals; k_ = len(vals_)"]
         if entry.klass in _CUT_BEFORE:
             constants["CONTENT"] = recorder.content_cut
@@ -288,13 +282,45 @@ class FusionBackend(Backend):
 
     def _dynamic(self, entry: Entry) -> Fragments:
         """Return fragments of an operation whose size depends on data: it flushes and runs."""
+        return Fragments([self._run_line(entry)], {"RUN": self._runs(entry)})
 
-        def run(*args: Any) -> Any:
-            n = len(entry.inputs)
-            return self.execute(entry, args[:n], args[n:])
+    def fragments_at_once(self, entry: Entry) -> Fragments:
+        """Return how an operation runs inside `no_fusion`; its rule speaks before anything runs."""
+        if entry.klass == "dynamic":
+            return self._dynamic(entry)
+        tls, run = self.recorder.tls, self._runs(entry)
 
-        args = [f"{i.name}_v" for i in entry.inputs] + [a.name for a in entry.attrs]
-        return Fragments([f"r_ = DYNAMIC({', '.join(args)})"], {"DYNAMIC": run})
+        def alone(*args: Any) -> Any:
+            if tls.log is not None:
+                raise CaptureError(
+                    entry.name, "a captured step records all of its operations",
+                    got="one inside no_fusion()", remedy="Take the block out of the step.",
+                )  # fmt: skip
+            return run(*args)
+
+        constants = {"RUN": alone, "INFER": self.infer(entry), "TUPLE": tuple}
+        lines = [f"INFER[{infer_key(entry)}]", *_scalar_checks(entry, constants)]
+        return Fragments([*lines, self._run_line(entry)], constants)
+
+    def scalar_at_once(self, value: Any, dtype: DType) -> Value:
+        """Return a number that is no part of a program."""
+        return self._value(self.inner.scalar(value, dtype))
+
+    def _runs(self, entry: Entry) -> Callable[..., Any]:
+        n = len(entry.inputs)
+        return lambda *args: self.execute(entry, args[:n], args[n:])
+
+    def _run_line(self, entry: Entry) -> str:
+        args = [*payload_names(entry), *(a.name for a in entry.attrs)]
+        return f"r_ = RUN({', '.join(args)})"
+
+
+def _scalar_checks(entry: Entry, constants: dict[str, Any]) -> list[str]:
+    """Return the lines that refuse wrong scalars."""
+    scalars = [a.name for a in entry.attrs if a.kind == "scalar" and a.name != "key"]
+    if scalars:
+        constants |= {"CHECK": check_scalar, "FLOAT": float}
+    return [f"if {s}.__class__ is not FLOAT: CHECK({entry.name!r}, {s!r}, {s})" for s in scalars]
 
 
 _FULL = CATALOG["full"].code

@@ -22,6 +22,7 @@ from burn_dispatch import (
     device,
     device_report,
     enable_grad,
+    no_fusion,
     no_grad,
 )
 from burn_std import (
@@ -164,6 +165,7 @@ __all__ = [
     "is_training",
     "nan",
     "nn",
+    "no_fusion",
     "no_grad",
     "optim",
     "pi",
