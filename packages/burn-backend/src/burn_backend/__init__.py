@@ -26,6 +26,7 @@ from burn_backend.tensor import (
     TensorBase as TensorBase,
     register_tensor_class as register_tensor_class,
 )
+from burn_backend.watching import Watcher as Watcher
 from burn_std import (
     PLAIN as PLAIN,
     ArgumentError as ArgumentError,

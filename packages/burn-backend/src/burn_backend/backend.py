@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Protocol
 
 from burn_backend.fragments import Again, Fragments, Memo, infer_key, payload_names
 from burn_backend.fusing import Fuser
 from burn_backend.kernel import Kernel
+from burn_backend.watching import Watcher
 from burn_ir import CATALOG, Entry, Spec
 from burn_std import BackendContractError, CaptureError, DType, DTypeError
 
@@ -86,6 +87,7 @@ class Backend:
         keeps_scalars: payloads of Python scalars may be kept and used again.
         fuser: what makes one kernel of several operations, or None.
         records: operations are recorded and run later, as programs that should be equal.
+        clocked: while it is watched, its kernels have times of their own.
     """
 
     name: str = ""
@@ -94,6 +96,7 @@ class Backend:
     keeps_scalars = True
     fuser: Fuser | None = None
     records = False
+    clocked = False
 
     def __init__(self, table: Mapping[str, Kernel], native: Mapping[DType, Any]) -> None:
         self.table = table
@@ -157,6 +160,17 @@ class Backend:
     def memory_report(self) -> dict[str, int]:
         """Return facts on memory in bytes, as far as the backend knows them."""
         return {}
+
+    def memory_of(self, payload: Any) -> list[tuple[Any, int]]:
+        """Return the owners of a payload's memory, each with its size in bytes.
+
+        Payloads that share memory have one owner, an object that can be referenced weakly.
+        """
+        return []
+
+    def watched(self, watcher: Watcher) -> AbstractContextManager[Any]:
+        """Tell a watcher of plans, flushes and kernels inside the block."""
+        return nullcontext()
 
     def supports_dtype(self, dtype: DType) -> bool:
         """Return whether tensors of the dtype can be made and computed with."""

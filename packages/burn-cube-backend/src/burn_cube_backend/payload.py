@@ -76,6 +76,11 @@ class LateTensor(CubeTensor):
         super().__init__(None, shape, strides, dtype)
 
     @property
+    def is_pending(self) -> bool:
+        """Whether nobody has read it, so that it has no memory yet."""
+        return self._made is None
+
+    @property
     def buf(self) -> DeviceArray | None:
         """The memory; computed at the first look."""
         if self._made is None and self._make is not None:

@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
 
-from burn_backend import API_VERSION, Backend
+from burn_backend import API_VERSION, Backend, Watcher
 from burn_cube import Client, client
 from burn_cube.spi import API_VERSION as RUNTIMES
 from burn_cube_backend.dtypes import host_dtype
 from burn_cube_backend.engine import Engine
 from burn_cube_backend.fused import CubeFuser
 from burn_cube_backend.kernels.create import wrapped
-from burn_cube_backend.payload import CubeTensor, number
+from burn_cube_backend.payload import CubeTensor, LateTensor, number
 from burn_cube_backend.quant import QuantTensor
 from burn_cube_backend.replay import Replayed
 from burn_cube_backend.table import table_of
+from burn_cube_backend.watching import watched
 from burn_std import BackendLoadError, DeviceError, DType, PluginGroup, dtypes as d, parse_dtype
 
 PLUGINS = PluginGroup("burn.cube_runtimes", RUNTIMES)
@@ -32,6 +34,7 @@ class CubeBackend(Backend):
     """
 
     ready = CubeTensor
+    clocked = True
 
     def __init__(self, name: str, index: int, device: Client) -> None:
         self.name = name
@@ -93,6 +96,21 @@ class CubeBackend(Backend):
     def memory_report(self) -> dict[str, int]:
         """Return the bytes of the pool."""
         return dict(self.engine.client.memory_report()._asdict())
+
+    def memory_of(self, payload: Any) -> list[tuple[Any, int]]:
+        """Return the blocks of the pool; a number that the host knows has none."""
+        if isinstance(payload, QuantTensor):
+            parts = [payload.values, payload.scale, payload.zero]
+            return [m for part in parts if part is not None for m in self.memory_of(part)]
+        pending = isinstance(payload, LateTensor) and payload.is_pending
+        if pending or payload.value is not None or payload.buf is None:
+            return []
+        storage = payload.buf.storage
+        return [(storage, storage.bytes)]
+
+    def watched(self, watcher: Watcher) -> AbstractContextManager[None]:
+        """Tell a watcher of every launch, by the clock of the device."""
+        return watched(self.engine.client, watcher)
 
     def bound(self, run: Any, scalars: Sequence[tuple[int, int]]) -> Any:
         """Return a plan's function as one native call, where the device makes such calls."""

@@ -140,6 +140,7 @@ from burn_cube.mathematics import (
 from burn_cube.runtime import (
     Client as Client,
     DeviceArray as DeviceArray,
+    Profile as Profile,
     client as client,
     profile as profile,
     runtimes as runtimes,

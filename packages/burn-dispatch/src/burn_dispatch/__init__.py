@@ -14,6 +14,12 @@ from burn_dispatch.device import (
     seed_all as seed_all,
 )
 from burn_dispatch.generator import source_of as source_of
+from burn_dispatch.profiling import (
+    Event as Event,
+    MemorySample as MemorySample,
+    Profile as Profile,
+    profile as profile,
+)
 from burn_dispatch.resource import Resource as Resource
 from burn_dispatch.scopes import (
     Scope as Scope,

@@ -12,6 +12,7 @@ from typing import Any
 from burn_backend import TENSOR_CLASS, Fragments, Memo, TensorBase, infer_key, plain_scalar
 from burn_dispatch import scopes
 from burn_dispatch.generator import generate
+from burn_dispatch.profiling import watched
 from burn_dispatch.resource import Resource
 from burn_dispatch.slow import weak_dtype
 from burn_ir import CATALOG, Entry
@@ -74,9 +75,15 @@ class Context:
         if made is None:
             entry = CATALOG[name]
             self.resource.used = True
-            made = generate(self, entry)
-            if self.scope is not None and self.scope.autocast is not None:
-                made = _autocast(self, entry, made)
+            scope = self.scope
+            if scope is not None and scope.watched:
+                other = scope._replace(watched=False)
+                owner = self.base if other.is_plain else self.base.variant(other)
+                made = watched(self.resource, entry, owner.function(name))
+            else:
+                made = generate(self, entry)
+                if scope is not None and scope.autocast is not None:
+                    made = _autocast(self, entry, made)
             made = self.plain.setdefault(name, made)
         return made
 

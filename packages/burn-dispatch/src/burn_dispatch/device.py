@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from burn_backend import API_VERSION
 from burn_dispatch.choices import DeviceConfig, DeviceFilter
+from burn_dispatch.profiling import joined
 from burn_dispatch.resource import Resource
 from burn_std import BackendLoadError, BurnError, DeviceError, DType, DTypeError, PluginGroup
 
@@ -55,7 +56,14 @@ def resource(name: str, index: int = 0) -> Resource:
             found = _RESOURCES[key] = _make_resource(name, index)
             if _seed is not None:
                 found.seed(_seed)
+            joined(found)
         return found
+
+
+def resources() -> list[Resource]:
+    """Return the resources that were asked for so far."""
+    with _LOCK:
+        return list(_RESOURCES.values())
 
 
 def _device_count(name: str, gpus: bool = False) -> int:

@@ -29,6 +29,7 @@ class Scope(NamedTuple):
         checkpoint: `no_grad` only stands for the first run of a checkpointed function, so
             training behaviour is not switched off by it.
         no_fusion: nothing is recorded; operations run at once.
+        watched: operations are measured, see `profiling`.
     """
 
     no_grad: bool = False
@@ -36,11 +37,13 @@ class Scope(NamedTuple):
     recompute: bool = False
     checkpoint: bool = False
     no_fusion: bool = False
+    watched: bool = False
 
     @property
     def is_plain(self) -> bool:
         """Whether operations do what they do outside of all scopes."""
-        return not (self.no_grad or self.no_fusion) and self.autocast is None
+        special = self.no_grad or self.no_fusion or self.watched
+        return not special and self.autocast is None
 
 
 _CURRENT: ContextVar[Scope] = ContextVar("burn_scope", default=Scope())  # noqa: B039 - immutable
@@ -77,6 +80,7 @@ def scope(
     recompute: bool | None = None,
     checkpoint: bool | None = None,
     no_fusion: bool | None = None,
+    watched: bool | None = None,
 ) -> Iterator[None]:
     """Open a block in which the given parts of the scope differ; others stay as they are.
 
@@ -89,6 +93,7 @@ def scope(
         old.recompute if recompute is None else recompute,
         (old.checkpoint and no_grad is None) if checkpoint is None else checkpoint,
         old.no_fusion if no_fusion is None else no_fusion,
+        old.watched if watched is None else watched,
     )
     with LOCK:
         _Open.count += 1

@@ -102,6 +102,16 @@ class FlexBackend(Backend):
             and bool(array.flags.writeable)
         )
 
+    def memory_of(self, payload: Any) -> list[tuple[Any, int]]:
+        """Return the arrays that own the memory; a view's are those that it looks at."""
+        if isinstance(payload, QArray):
+            parts = [payload.values, payload.scale, payload.zero]
+            return [m for part in parts if part is not None for m in self.memory_of(part)]
+        owner = payload
+        while isinstance(owner.base, np.ndarray):
+            owner = owner.base
+        return [(owner, owner.nbytes)]
+
     def supports_dtype(self, dtype: DType) -> bool:
         """Return whether numpy and ml_dtypes have it; quantised schemes all count."""
         return dtype in DTYPE.values() or dtype.is_quantized

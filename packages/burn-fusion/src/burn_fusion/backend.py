@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
-from burn_backend import Backend, Fragments, Memo, check_scalar, infer_key, payload_names, specs_of
+from burn_backend import (
+    Backend,
+    Fragments,
+    Memo,
+    Watcher,
+    check_scalar,
+    infer_key,
+    payload_names,
+    specs_of,
+)
 from burn_fusion.recorder import CAP, SOFT, Recorder
 from burn_fusion.segment import Poison, Rebinding, Segment, Value
 from burn_fusion.step import StepLog
+from burn_fusion.watching import Watched
 from burn_ir import CATALOG, Entry, Program, Runtime, Spec
 from burn_std import PLAIN, CaptureError, DType
 
@@ -27,6 +37,7 @@ class FusionBackend(Backend):
         self.inner = inner
         super().__init__(inner.table, {d: d for d in PLAIN if inner.supports_dtype(d)})
         self.recorder = Recorder(inner)
+        self.watchers = Watched(self.recorder)
         # Equal shapes are one object where possible: broadcasting is then seen without a look-up.
         self._shapes: dict[tuple[int, ...], tuple[int, ...]] = Memo(lambda shape: shape)
 
@@ -89,6 +100,21 @@ class FusionBackend(Backend):
     def memory_report(self) -> dict[str, int]:
         """Return the inner backend's facts."""
         return self.inner.memory_report()
+
+    def memory_of(self, payload: Value) -> list[tuple[Any, int]]:
+        """Return the memory behind a value that was computed, and of the inner payload itself."""
+        buf = payload.buf if payload.__class__ is Value and payload.seg is None else payload
+        return [] if buf.__class__ in (Value, Poison) else self.inner.memory_of(buf)
+
+    def watched(self, watcher: Watcher) -> AbstractContextManager[None]:
+        """Tell a watcher of plans and flushes, and of the kernels behind them."""
+
+        @contextmanager
+        def both() -> Iterator[None]:
+            with self.inner.watched(watcher), self.watchers.open(watcher):
+                yield
+
+        return both()
 
     def supports_dtype(self, dtype: DType) -> bool:
         """Return whether the inner backend has the dtype."""

@@ -158,8 +158,8 @@ class Recorder:
         if seg.done:
             return
         if seg.outcome is None:
-            self._execute(seg)
-        assert seg.outcome is not None  # noqa: S101 - set by `_execute`
+            self.execute(seg)
+        assert seg.outcome is not None  # noqa: S101 - set by `execute`
         vals = seg.vals
         for slot, buf in zip(*seg.outcome, strict=True):
             v = vals[slot]
@@ -183,7 +183,7 @@ class Recorder:
         seg.rebinds = []
         seg.outcome = seg.error = None
 
-    def _execute(self, seg: Segment) -> None:
+    def execute(self, seg: Segment) -> None:
         """Run the segment's plan and note what it returned."""
         # The owner of a segment that another thread sealed may still append to it, an operation
         # that it will record again elsewhere. Its externals come before it, so the count of the
@@ -197,19 +197,21 @@ class Recorder:
         if plan.donate:
             # Overwritten inputs cannot be run again, so an interrupt waits.
             with _Shield():
-                self._launch(seg, plan, ext)
+                self.launch(seg, plan, ext)
         else:
-            self._launch(seg, plan, ext)
+            self.launch(seg, plan, ext)
         plan.runs += 1
 
-    def _launch(self, seg: Segment, plan: Plan, ext: list[Value]) -> None:
+    def launch(self, seg: Segment, plan: Plan, ext: list[Value], run: Any = None) -> None:
+        """Run a plan, or what stands in its place, and note what it returned."""
+        run = plan.run if run is None else run
         payloads = [v.buf for v in ext]
         runner = self.inner.runner
         try:
             if runner is None:
-                seg.outcome = (plan.live, plan.run(payloads, seg.rt))
+                seg.outcome = (plan.live, run(payloads, seg.rt))
             else:
-                seg.outcome = (plan.live, runner.run(plan.run, payloads, seg.rt))
+                seg.outcome = (plan.live, runner.run(run, payloads, seg.rt))
             log = self.tls.log
             if log is not None:
                 log.runs.append(PlanRun(self.inner, plan, seg.vals, ext, seg.rt))
@@ -256,12 +258,18 @@ class Recorder:
             if wanted <= set(plan.live) and plan.donate <= donate:
                 break
         else:
-            plan = Plan(vals[:count], ext, live, donate, self.inner)
-            self.plans_made += 1
+            plan = self.new_plan(vals[:count], ext, live, donate)
             self._remember(count)
             known = self.programs.setdefault(program, {})
         known[key] = plan
         return plan
+
+    def new_plan(
+        self, vals: list[Value], ext: list[Value], live: tuple[int, ...], donate: frozenset[int]
+    ) -> Plan:
+        """Return a plan that nobody had made yet."""
+        self.plans_made += 1
+        return Plan(vals, ext, live, donate, self.inner)
 
     def _remember(self, operations: int) -> None:
         """Count a new plan; when there are too many, all older ones are forgotten."""

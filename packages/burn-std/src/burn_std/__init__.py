@@ -44,6 +44,11 @@ from burn_std.errors import (
     TrainError as TrainError,
     UnsupportedOpError as UnsupportedOpError,
 )
+from burn_std.places import (
+    Place as Place,
+    user_frame as user_frame,
+    user_place as user_place,
+)
 from burn_std.plugins import (
     PluginGroup as PluginGroup,
     PluginInfo as PluginInfo,

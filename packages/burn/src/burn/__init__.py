@@ -24,6 +24,7 @@ from burn_dispatch import (
     enable_grad,
     no_fusion,
     no_grad,
+    profile,
 )
 from burn_std import (
     ArgumentError,
@@ -169,6 +170,7 @@ __all__ = [
     "no_grad",
     "optim",
     "pi",
+    "profile",
     "quantized",
     "store",
     "train",

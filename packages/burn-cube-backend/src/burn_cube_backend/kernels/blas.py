@@ -11,13 +11,14 @@ import ctypes
 import os
 import sys
 import threading
+from contextlib import nullcontext
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from burn_cube.spi import NativeCall, digest_of, kernel_cache
+from burn_cube.spi import NativeCall, digest_of, kernel_cache, profiles
 from burn_cube_backend.engine import Engine
 from burn_cube_backend.geometry import Ints, broadcast_shape, broadcast_strides, size_of
 from burn_cube_backend.kernels.blas_native import WORDS, text
@@ -201,19 +202,21 @@ class Blas:
         words = WORDS.pack(*head, x, x_lead, y, y_lead, out, *tail)
         self.submit(NativeCall(entry, words, total, grain), plan)
 
-    def submit(self, call: NativeCall, keep: Any) -> None:
+    def submit(self, call: NativeCall, keep: Any, name: str = "product (BLAS)") -> None:
         """Run native code that calls the library.
 
         Args:
             call: the code, its words and how it is cut.
             keep: owner of the tables that words point to.
+            name: what profiles call it.
         """
         words = call.words
         if call.inner:
             inner = ctypes.create_string_buffer(call.inner, len(call.inner))
             at = call.inner_at * 8
             words = words[:at] + ctypes.addressof(inner).to_bytes(8, "little") + words[at + 8 :]
-        with self.alone:
+        measured = self.engine.client.measured(name) if profiles() else nullcontext()
+        with measured, self.alone:
             self.runtime.call(call.function, words, call.parts, call.grain)
         log = self.engine.log
         if log is not None and log.thread == threading.get_ident():

@@ -155,7 +155,7 @@ def _run(
     )  # fmt: skip
     # The word with number 2 becomes the address of the gathering kernel's own.
     call = NativeCall(blas.convolutions[dtype], words, tasks, 1, inner=packed, inner_at=2)
-    blas.submit(call, None)
+    blas.submit(call, None, "convolution (BLAS)")
 
 
 def forward(

@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from burn_cube import LaunchError
-from burn_cube.spi import CudaCall
+from burn_cube.spi import CudaCall, profiles
 from burn_cube_backend.engine import Engine
 from burn_cube_backend.geometry import Ints, broadcast_shape, dense, size_of
 from burn_cube_backend.kernels.blas import Matrix, _matrix as matrix_of
@@ -149,7 +149,8 @@ class CuBlas:
         right = y.buf.pointer + y.offset * item
         left = x.buf.pointer + x.offset * item
         runtime.alive()
-        with runtime.lock:
+        measured = engine.client.measured("product (cuBLAS)") if profiles() else nullcontext()
+        with measured, runtime.lock:
             runtime.use()
             self.call(plan, right, left, flat.pointer)
         log = engine.log

@@ -6,4 +6,4 @@ from burn_cube.runtime.client import (
     client as client,
     runtimes as runtimes,
 )
-from burn_cube.runtime.profiling import profile as profile
+from burn_cube.runtime.profiling import Profile as Profile, profile as profile

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from operator import index
 from typing import TYPE_CHECKING, Any
 
@@ -348,13 +349,24 @@ class Client:
             )  # fmt: skip
 
     def _measured(self, program: Program, cubes: Grid, args: Sequence[Any]) -> None:
-        start = self.runtime.event()
-        program.launch(cubes, args)
-        end = self.runtime.event()
         arrays = [arg for arg in args if isinstance(arg, DeviceArray)]
         nbytes = sum(array.length * array.dtype.itemsize for array in arrays)
+        with self.measured(program.kernel.name, nbytes):
+            program.launch(cubes, args)
+
+    @contextmanager
+    def measured(self, name: str, nbytes: int = 0) -> Iterator[None]:
+        """Tell the open profiles of work that is no launch of a kernel: a library's.
+
+        Args:
+            name: what it is, in the place of a kernel's name.
+            nbytes: bytes of its arrays.
+        """
+        start = self.runtime.event()
+        yield
+        end = self.runtime.event()
         for profile in list(profiles()):
-            profile.note(self.name, program.kernel.name, nbytes, start, end)
+            profile.note(self.name, name, nbytes, start, end)
 
     # --- completion and memory -------------------------------------------------------------
 

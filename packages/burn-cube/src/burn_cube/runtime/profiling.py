@@ -57,8 +57,11 @@ class Profile:
 
 
 @contextmanager
-def profile() -> Iterator[Profile]:
+def profile(into: Profile | None = None) -> Iterator[Profile]:
     """Measure every launch in the block by events of the device; nothing waits until it is read.
+
+    Args:
+        into: notes the launches; a new table if None.
 
     Example:
         >>> with profile() as table:
@@ -66,7 +69,7 @@ def profile() -> Iterator[Profile]:
         >>> table.rows
         {}
     """
-    made = Profile()
+    made = Profile() if into is None else into
     with _LOCK:
         _OPEN.append(made)
     try:
