@@ -24,6 +24,7 @@ from burn_cube_backend.engine import Engine
 from burn_cube_backend.late import Late, NeedsValue, Place, Run, can_be_late, late
 from burn_cube_backend.launch_log import LaunchLog, packed_blocks
 from burn_cube_backend.payload import CubeTensor
+from burn_std import ReplayWarning, warn_user
 
 Function = Callable[[Sequence[Any], Run], tuple[Any, ...]]
 # Layouts of the inputs of one plan that are remembered.
@@ -106,8 +107,14 @@ class Replay:
         return base[0], base[1], array, bare
 
     def fits(self, inputs: Sequence[CubeTensor]) -> bool:
-        """Return whether inputs that shared memory still do."""
-        return all(inputs[a].buf is inputs[b].buf for a, b in self._aliases)
+        """Return whether inputs that shared memory still do, at the same distances."""
+        for a, b, distance in self._aliases:
+            one, other = inputs[a].buf, inputs[b].buf
+            if one is None or other is None or one.storage is not other.storage:
+                return False
+            if other.pointer - one.pointer != distance:
+                return False
+        return True
 
     def write(self, bases: Sequence[int], run: Run) -> None:
         """Write addresses and numbers of a run into the words."""
@@ -185,25 +192,29 @@ class Replay:
             kept.clear()
 
 
-def _aliases(inputs: Sequence[CubeTensor]) -> list[tuple[int, int]]:
+def _aliases(inputs: Sequence[CubeTensor]) -> list[tuple[int, int, int]]:
+    """Return pairs of inputs that share memory, and the bytes between them."""
     first: dict[int, int] = {}
     pairs = []
     for k, x in enumerate(inputs):
         if x.buf is not None:
             other = first.setdefault(id(x.buf.storage), k)
             if other != k:
-                pairs.append((other, k))
+                start = inputs[other].buf
+                assert start is not None  # noqa: S101 - it is in `first`
+                pairs.append((other, k, x.buf.pointer - start.pointer))
     return pairs
 
 
 class Layout:
     """What is known of a plan for inputs of one layout: numbers of the last run, replay."""
 
-    __slots__ = ("attempts", "numbers", "replay")
+    __slots__ = ("attempts", "numbers", "replay", "why")
 
     def __init__(self, numbers: tuple[Any, ...]) -> None:
         self.numbers = numbers
         self.attempts = 0
+        self.why = ""
         self.replay: Replay | None = None
 
 
@@ -224,6 +235,7 @@ class Replayed:
         self._layouts: dict[Any, Layout] = {}
         self._late: set[Place] = set()
         self._asked: set[Place] = set()
+        self._said = False
         engine.replayed.add(self)
 
     def __call__(self, inputs: Sequence[Any], run: Run) -> tuple[Any, ...]:
@@ -242,7 +254,13 @@ class Replayed:
             self._layouts[key] = Layout(numbers)
             return self.function(inputs, run)
         replay = layout.replay
-        if replay is not None and replay.fits(inputs) and self._same(replay, numbers):
+        if replay is None:
+            pass
+        elif not replay.fits(inputs):
+            layout.why = "alias"
+        elif not self._same(replay, numbers):
+            layout.why = "numbers"
+        else:
             if (replay.checked or numbers == layout.numbers) and replay.lock.acquire(False):
                 try:
                     return replay.run(inputs, run)
@@ -276,7 +294,10 @@ class Replayed:
     ) -> tuple[Any, ...]:
         """Run the plan and note what it does."""
         engine = self.engine
-        if layout.attempts >= ATTEMPTS or not engine.log_lock.acquire(False):
+        if layout.attempts >= ATTEMPTS:
+            self._given_up(layout)
+            return self.function(inputs, run)
+        if not engine.log_lock.acquire(False):
             return self.function(inputs, run)
         layout.attempts += 1
         try:
@@ -304,6 +325,24 @@ class Replayed:
             engine.log_lock.release()
         self._keep(layout, log, inputs, outs, run, numbers, lates)
         return tuple([_plain(x) for x in outs])
+
+    def _given_up(self, layout: Layout) -> None:
+        """Say once that no run was like the one before; what cannot be logged is no surprise."""
+        why, layout.why = layout.why, ""
+        if self._said or not why:
+            return
+        self._said = True
+        what = {
+            "alias": (
+                "inputs that share memory in one run and not in the next",
+                "Pass tensors of their own memory: x * 1 makes one.",
+            ),
+            "numbers": (
+                "numbers that change and decide about its kernels",
+                "Pass them as tensors, or keep them the same.",
+            ),
+        }[why]
+        warn_user(ReplayWarning(self.function.__code__.co_filename.strip("<>"), *what))
 
     def _keep(
         self, layout: Layout, log: LaunchLog, inputs: Sequence[CubeTensor], outs: Sequence[Any],

@@ -17,6 +17,7 @@ from sys import getrefcount
 from typing import Any
 
 from burn_backend import Backend, Memo
+from burn_fusion.churn import Churn
 from burn_fusion.plan import Plan, can_fail
 from burn_fusion.recovery import recover
 from burn_fusion.segment import (
@@ -60,6 +61,7 @@ class Recorder:
         self.classes = Memo(axis_classes)
         self.programs: dict[Any, dict[Any, Plan]] = {}
         self.remembered = 0
+        self.churn = Churn()
         self.plans_made = 0
         self.flushes = 0
         self.lost: DeviceLostError | None = None
@@ -215,6 +217,8 @@ class Recorder:
             log = self.tls.log
             if log is not None:
                 log.runs.append(PlanRun(self.inner, plan, seg.vals, ext, seg.rt))
+        except Warning:
+            raise  # who makes errors of warnings gets them before anything ran, and may read again
         except Exception as cause:  # noqa: BLE001 - becomes the error of the values
             vals = seg.vals[: seg.count]
             bufs, seg.error = recover(self.inner, plan, vals, ext, seg.rt, cause)
@@ -259,6 +263,7 @@ class Recorder:
                 break
         else:
             plan = self.new_plan(vals[:count], ext, live, donate)
+            self.churn.made(program, live, self.flushes)
             self._remember(count)
             known = self.programs.setdefault(program, {})
         known[key] = plan

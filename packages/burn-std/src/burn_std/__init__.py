@@ -39,6 +39,8 @@ from burn_std.errors import (
     ExecutionError as ExecutionError,
     GraphError as GraphError,
     IndexRangeError as IndexRangeError,
+    PlanChurnWarning as PlanChurnWarning,
+    ReplayWarning as ReplayWarning,
     ShapeError as ShapeError,
     StoreError as StoreError,
     TrainError as TrainError,
@@ -48,6 +50,7 @@ from burn_std.places import (
     Place as Place,
     user_frame as user_frame,
     user_place as user_place,
+    warn_user as warn_user,
 )
 from burn_std.plugins import (
     PluginGroup as PluginGroup,

@@ -125,6 +125,72 @@ class TrainError(BurnError, RuntimeError):
     """Training cannot go on."""
 
 
+class PlanChurnWarning(UserWarning):
+    """A loop on a device that records makes another plan in almost every round.
+
+    Attributes:
+        op: the first operation that differs from the round before.
+        what: `op`, `inputs`, `attribute`, `dtype`, `shape` or `kept`: which results are held.
+        old: what it was in the round before.
+        new: what it is in this one.
+        plans: how many were made at this line.
+    """
+
+    def __init__(self, op: str, what: str, old: str, new: str, plans: int) -> None:
+        self.op = op
+        self.what = what
+        self.old = old
+        self.new = new
+        self.plans = plans
+        remedies = {
+            "kept": "Let go of the same results in every round.",
+            "shape": "A dim that is 0 or 1 in one round and more in another makes a plan of its "
+            "own; keep such rounds apart.",
+        }
+        remedy = remedies.get(what, "Keep to the same operations and settings in every round.")
+        super().__init__(
+            f"{op}: a loop makes another plan in almost every round ({plans} so far), since the "
+            f"{_DIFFERS[what]}; got {old}, then {new}. {remedy} A part that has to differ runs in "
+            "burn.no_fusion() without plans."
+        )
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (self.__class__, (self.op, self.what, self.old, self.new, self.plans))
+
+
+_DIFFERS = {
+    "op": "operations differ",
+    "inputs": "inputs of this operation differ",
+    "attribute": "settings of this operation differ",
+    "dtype": "dtypes differ",
+    "shape": "shapes differ in kind",
+    "kept": "program holds other results of it",
+}
+
+
+class ReplayWarning(UserWarning):
+    """A plan runs again and again and cannot become one native call.
+
+    It stays correct, and calls its kernels one by one.
+
+    Attributes:
+        plan: which plan.
+        why: what differs from run to run.
+    """
+
+    def __init__(self, plan: str, why: str, remedy: str) -> None:
+        self.plan = plan
+        self.why = why
+        self.remedy = remedy
+        super().__init__(
+            f"{plan}: a plan becomes one native call when its runs are alike; got {why}. It keeps "
+            f"calling its kernels one by one. {remedy}"
+        )
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (self.__class__, (self.plan, self.why, self.remedy))
+
+
 class BroadcastWarning(UserWarning):
     """Input and target of a loss have different shapes and broadcast, which is seldom meant.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import warnings
 from types import FrameType
 from typing import NamedTuple
 
@@ -15,6 +16,10 @@ class Place(NamedTuple):
         file: path of the source.
         line: number of the line.
         function: name of the function around it.
+
+    Example:
+        >>> str(Place("project/train.py", 12, "step"))
+        'train.py:12 in step'
     """
 
     file: str
@@ -36,16 +41,28 @@ def user_frame() -> FrameType | None:
 def user_place() -> Place:
     """Return the line of the user's program that is running.
 
-    Example:
-        >>> def where():
-        ...     return user_place().function
-        >>> where()
-        'where'
+    Outside of any program's function, as in a thread of the framework, its parts are `?`.
     """
     frame = user_frame()
     if frame is None:  # a thread of the framework
         return Place("?", 0, "?")
     return Place(frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_name)
+
+
+def warn_user(warning: Warning) -> None:
+    """Warn in the user's line.
+
+    Args:
+        warning: what to say; Python shows one of a class and text for each line.
+    """
+    frame = user_frame()
+    if frame is None:
+        warnings.warn(warning, stacklevel=2)
+        return
+    warnings.warn_explicit(
+        warning, warning.__class__, frame.f_code.co_filename, frame.f_lineno,
+        frame.f_globals.get("__name__"), frame.f_globals.setdefault("__warningregistry__", {}),
+    )  # fmt: skip
 
 
 def _is_own(frame: FrameType) -> bool:
