@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from burn_autodiff import checkpoint as ckpt, tape
@@ -106,6 +106,26 @@ class AutodiffDecorator:
     ) -> Any:
         """Run a function whose inner values are recomputed in the backward."""
         return ckpt.run(scope, fn, args, kwargs)
+
+    def holdings(self, objects: Iterable[Any]) -> Iterator[tuple[str, str, Any, Any]]:
+        """Yield what of some objects holds values for gradients.
+
+        Args:
+            objects: any; those of the process, say.
+
+        Returns:
+            Kind (`gradient` or `saved`), the operation, a payload, and the tensor or node.
+        """
+        for x in objects:
+            kind = type(x)
+            if kind is Gradients:
+                yield from (("gradient", "", t.v, t) for t in x)
+            elif issubclass(kind, Node) and x.call.context is not None:
+                saved = x.saved if isinstance(x.saved, (tuple, list)) else (x.saved,)
+                for part in saved:
+                    parts = part if isinstance(part, (tuple, list)) else (part,)
+                    values = (v for v in parts if hasattr(v, "shape") and hasattr(v, "dtype"))
+                    yield from (("saved", x.call.name, v, x) for v in values)
 
     def moved(self, x: TensorBase, target: Any) -> Node:
         """Return the node of a copy of x on another resource."""

@@ -168,6 +168,14 @@ class Backend:
         """
         return []
 
+    def memory_held(self, known: Sequence[Any]) -> list[tuple[str, int]]:
+        """Return what else is in use, by the operation that took it, and its bytes.
+
+        Args:
+            known: owners that `memory_of` returned.
+        """
+        return []
+
     def watched(self, watcher: Watcher) -> AbstractContextManager[Any]:
         """Tell a watcher of plans, flushes and kernels inside the block."""
         return nullcontext()

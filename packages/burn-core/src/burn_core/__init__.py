@@ -9,6 +9,7 @@ from burn_core.capturing import Capture, capture
 from burn_core.config import Config
 from burn_core.constructor import ModuleConfig
 from burn_core.explaining import Explanation, KernelRow, PlanReport, explain
+from burn_core.memory import MemoryHolder, MemoryReport, MemoryUse, memory_report
 from burn_core.module import Module, source_of
 from burn_core.parameter import Buffer, Parameter, id_text
 from burn_core.reparameterization import (
@@ -41,6 +42,9 @@ __all__ = [
     "KernelRow",
     "LoadedKeys",
     "Lora",
+    "MemoryHolder",
+    "MemoryReport",
+    "MemoryUse",
     "Module",
     "ModuleConfig",
     "ModuleRecord",
@@ -62,6 +66,7 @@ __all__ = [
     "init",
     "is_training",
     "items_of",
+    "memory_report",
     "merge_lora",
     "quantize_weights",
     "reparameterize",

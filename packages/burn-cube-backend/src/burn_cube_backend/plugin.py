@@ -108,6 +108,10 @@ class CubeBackend(Backend):
         storage = payload.buf.storage
         return [(storage, storage.bytes)]
 
+    def memory_held(self, known: Sequence[Any]) -> list[tuple[str, int]]:
+        """Return blocks of the pool that nobody named, by who asked for them."""
+        return self.engine.client.memory_held(known)
+
     def watched(self, watcher: Watcher) -> AbstractContextManager[None]:
         """Tell a watcher of every launch, by the clock of the device."""
         return watched(self.engine.client, watcher)

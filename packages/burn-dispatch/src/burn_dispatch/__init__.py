@@ -11,6 +11,7 @@ from burn_dispatch.device import (
     device as device,
     device_report as device_report,
     resource as resource,
+    resources as resources,
     seed_all as seed_all,
 )
 from burn_dispatch.generator import source_of as source_of
@@ -18,6 +19,7 @@ from burn_dispatch.profiling import (
     Event as Event,
     MemorySample as MemorySample,
     Profile as Profile,
+    place_of as place_of,
     profile as profile,
 )
 from burn_dispatch.resource import Resource as Resource

@@ -17,7 +17,7 @@ from weakref import ref
 
 from burn_backend import TensorBase
 from burn_dispatch.scopes import current, scope
-from burn_std import DType, user_place
+from burn_std import DType, Place, user_place
 
 if TYPE_CHECKING:
     from burn_dispatch.resource import Resource
@@ -253,7 +253,12 @@ class _ResourceWatcher:
     def operation(self, entry: Entry, start: float, end: float, out: Any) -> None:
         """Note a call of an operation."""
         made = [out] if isinstance(out, TensorBase) else list(out)
-        facts = {"result": ", ".join(map(_shown, made)), "line": str(user_place())}
+        place = user_place()
+        facts = {"result": ", ".join(map(_shown, made)), "line": str(place)}
+        for t in made:
+            _PLACES.note(t, place)
+            if t.node is not None:
+                _PLACES.note(t.node, place)
         lane = "recording" if self.records and not current().no_fusion else "operations"
         self.span(lane, entry.name, start, end, facts)
         if not self.records:
@@ -263,6 +268,27 @@ class _ResourceWatcher:
 def _shown(t: TensorBase) -> str:
     dtype: DType = t.dtype
     return f"{dtype.name}{list(t.shape)}"
+
+
+class _Places:
+    """Lines that made tensors and nodes of the tape, of those that still live."""
+
+    def __init__(self) -> None:
+        self.found: dict[int, tuple[Any, Place]] = {}
+
+    def note(self, x: Any, place: Place) -> None:
+        """Note a line, for as long as the object lives."""
+        key, found = id(x), self.found
+        found[key] = ref(x, lambda gone: found.pop(key, None)), place
+
+
+_PLACES = _Places()
+
+
+def place_of(x: Any) -> Place | None:
+    """Return the line that made a tensor or a node of the tape, if that was inside a profile."""
+    found = _PLACES.found.get(id(x))
+    return found[1] if found is not None and found[0]() is x else None
 
 
 class _Call(threading.local):

@@ -106,6 +106,10 @@ class FusionBackend(Backend):
         buf = payload.buf if payload.__class__ is Value and payload.seg is None else payload
         return [] if buf.__class__ in (Value, Poison) else self.inner.memory_of(buf)
 
+    def memory_held(self, known: Sequence[Any]) -> list[tuple[str, int]]:
+        """Return the inner backend's answer."""
+        return self.inner.memory_held(known)
+
     def watched(self, watcher: Watcher) -> AbstractContextManager[None]:
         """Tell a watcher of plans and flushes, and of the kernels behind them."""
 

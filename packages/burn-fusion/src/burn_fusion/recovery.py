@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Sequence
+from contextlib import suppress
 from types import TracebackType
 from typing import Any
 
 from burn_backend import Backend
 from burn_fusion.plan import Plan, Step, bind_kernels
 from burn_fusion.segment import Poison, Value
-from burn_std import BurnError, DeviceLostError, ExecutionError
+from burn_std import BurnError, DeviceLostError, ExecutionError, IndexRangeError
 
 
 def recover(
@@ -36,6 +37,10 @@ def recover(
     if isinstance(cause, MemoryError):
         inner.memory_cleanup()
     error = _walk(inner, plan.steps[start:], vals, ext, rt, bufs)
+    if isinstance(cause, IndexRangeError):
+        # The walk met the index again; a device that notes it for later has said it already.
+        with suppress(IndexRangeError):
+            inner.sync()
     if error is None and not isinstance(cause, MemoryError):
         # The plan is at fault, not a kernel: the values are right, and it is said all the same.
         error = typed("flush", cause)

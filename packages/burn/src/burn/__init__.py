@@ -12,7 +12,7 @@ it is first named.
 from typing import TYPE_CHECKING
 
 import burn_tensor
-from burn_core import Config, Module, Parameter, capture, explain, is_training
+from burn_core import Config, Module, Parameter, capture, explain, is_training, memory_report
 from burn_dispatch import (
     Device,
     DeviceConfig,
@@ -168,6 +168,7 @@ __all__ = [
     "int32",
     "int64",
     "is_training",
+    "memory_report",
     "nan",
     "nn",
     "no_fusion",

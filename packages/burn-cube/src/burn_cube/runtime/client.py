@@ -382,6 +382,14 @@ class Client:
         """Return what the memory pool holds."""
         return self.pool.report()
 
+    def memory_held(self, known: Sequence[Storage] = ()) -> list[tuple[str, int]]:
+        """Return who holds blocks of the pool, and their bytes.
+
+        Args:
+            known: blocks that are left out.
+        """
+        return self.pool.held(known)
+
     def memory_cleanup(self) -> None:
         """Give unused memory back to the device."""
         self.pool.trim()

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
@@ -366,6 +366,17 @@ class Pool:
                 self._in_use, cached, self._peak, self._blocks, self._reuses, self._clock,
                 self._reserved,
             )  # fmt: skip
+
+    def held(self, known: Sequence[Storage] = ()) -> list[tuple[str, int]]:
+        """Return label and size of every block that is held.
+
+        Args:
+            known: what is left out.
+        """
+        with self._lock:
+            self._drain()
+            left = self._held - {s._block for s in known if s._block is not None}
+            return [(block.label or "unnamed", block.size) for block in left]
 
     def table(self, top: int = 8) -> str:
         """Return what the pool holds and who holds most, as text.
