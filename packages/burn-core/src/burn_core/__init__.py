@@ -9,6 +9,7 @@ from burn_core.capturing import Capture, capture
 from burn_core.config import Config
 from burn_core.constructor import ModuleConfig
 from burn_core.explaining import Explanation, KernelRow, PlanReport, explain
+from burn_core.graphing import Graph, GraphPort, graph
 from burn_core.memory import MemoryHolder, MemoryReport, MemoryUse, memory_report
 from burn_core.module import Module, source_of
 from burn_core.parameter import Buffer, Parameter, id_text
@@ -39,6 +40,8 @@ __all__ = [
     "Config",
     "DTypePolicy",
     "Explanation",
+    "Graph",
+    "GraphPort",
     "KernelRow",
     "LoadedKeys",
     "Lora",
@@ -61,6 +64,7 @@ __all__ = [
     "average_buffers",
     "capture",
     "explain",
+    "graph",
     "group_of",
     "id_text",
     "init",

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import html
 import os
 from collections.abc import Callable, Sequence
-from statistics import median
 from time import perf_counter
 from typing import Any, NamedTuple
 
@@ -97,6 +95,8 @@ class Explanation:
         Args:
             path: the file.
         """
+        import html
+
         parts = []
         for number, plan in enumerate(self.plans, 1):
             moved = sum(k.reads + k.writes for k in plan.kernels)
@@ -161,7 +161,7 @@ def explain(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Explanation:
             times.append(perf_counter() - start)
             del made
         rows = tuple(KernelRow(tuple(names), r, w) for names, r, w in run.units())
-        plans.append(PlanReport(rows, run.least(), median(times)))
+        plans.append(PlanReport(rows, run.least(), sorted(times)[len(times) // 2]))
     return Explanation(resource.name, plans)
 
 

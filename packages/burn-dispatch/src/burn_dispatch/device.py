@@ -176,8 +176,16 @@ class Device:
 
     @staticmethod
     def capture(index: int = 0) -> Device:
-        """Return a device that records a graph without executing it."""
-        DECORATORS.load("capture")
+        """Return a device that records a graph without executing it, see `burn.graph`.
+
+        Tensors on it have a shape and a dtype and no value; reading one is a `CaptureError`.
+        Modules that move there bring their weights along.
+
+        Example:
+            >>> x = burn.ones(2, 3, device=Device.capture())
+            >>> (x @ x.T).softmax(-1).shape
+            (2, 2)
+        """
         return Device(resource("capture", index))
 
     @staticmethod

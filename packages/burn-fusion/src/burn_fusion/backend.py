@@ -32,8 +32,9 @@ class FusionBackend(Backend):
     keeps_scalars = False
     records = True
 
-    def __init__(self, inner: Backend) -> None:
+    def __init__(self, inner: Backend, soft: int = SOFT, cap: int = CAP) -> None:
         self.name = f"fusion<{inner.name}>"
+        self._soft, self._cap = soft, cap
         self.inner = inner
         super().__init__(inner.table, {d: d for d in PLAIN if inner.supports_dtype(d)})
         self.recorder = Recorder(inner)
@@ -237,9 +238,10 @@ class FusionBackend(Backend):
         body = ["h_ = TLS.h; seg_ = h_.seg; vals_ = seg_.vals; k_ = len(vals_)"]
         if entry.klass in _CUT_BEFORE:
             constants["CONTENT"] = recorder.content_cut
-            body.append(f"if k_ >= {SOFT} and (k_ >= {CAP} or CONTENT(vals_)): CUT(h_); continue")
+            soft, cap = self._soft, self._cap
+            body.append(f"if k_ >= {soft} and (k_ >= {cap} or CONTENT(vals_)): CUT(h_); continue")
         else:
-            body.append(f"if k_ >= {CAP}: CUT(h_); continue")
+            body.append(f"if k_ >= {self._cap}: CUT(h_); continue")
         code = [str(entry.code)]
         for i in entry.inputs:
             v = f"{i.name}_v"

@@ -22,10 +22,10 @@ KNOWN = {
     "burn.backends": {
         "flex": "burn-flex", "cpu": "burn-cube-backend", "cuda": "burn-cube-backend",
         "opencl": "burn-cube-backend", "remote": "burn-remote", "null": "burn-testing",
+        "capture": "burn-fusion",
     },
     "burn.decorators": {
-        "autodiff": "burn-autodiff", "fusion": "burn-fusion", "capture": "burn-capture",
-        "remote": "burn-remote",
+        "autodiff": "burn-autodiff", "fusion": "burn-fusion", "remote": "burn-remote",
     },
     "burn.cube_runtimes": {"cpu": "burn-cube", "cuda": "burn-cube", "opencl": "burn-cube"},
     "burn.store_formats": {"safetensors": "burn-store"},

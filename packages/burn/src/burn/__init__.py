@@ -12,7 +12,17 @@ it is first named.
 from typing import TYPE_CHECKING
 
 import burn_tensor
-from burn_core import Config, Module, Parameter, capture, explain, is_training, memory_report
+from burn_core import (
+    Config,
+    Graph,
+    Module,
+    Parameter,
+    capture,
+    explain,
+    graph,
+    is_training,
+    memory_report,
+)
 from burn_dispatch import (
     Device,
     DeviceConfig,
@@ -139,6 +149,7 @@ __all__ = [
     "DeviceLostError",
     "Devices",
     "ExecutionError",
+    "Graph",
     "GraphError",
     "IndexRangeError",
     "Module",
@@ -162,6 +173,7 @@ __all__ = [
     "float16",
     "float32",
     "float64",
+    "graph",
     "inf",
     "int8",
     "int16",
