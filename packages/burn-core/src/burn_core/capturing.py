@@ -202,7 +202,9 @@ class _Places:
         self._ids = self._looked()
 
     def _looked(self) -> list[list[int]]:
-        return [[*map(id, h.values() if h.__class__ is dict else h)] for h in self._held]
+        held = [[*map(id, h.values() if h.__class__ is dict else h)] for h in self._held]
+        # Whether a parameter is frozen stands on itself.
+        return [*held, [t.node is None for part in self._fixed for t in part]]
 
     def unchanged(self) -> bool:
         """Return whether the modules hold the same parameters, parts and settings as before."""

@@ -81,6 +81,14 @@ class EMA:
             self._averages |= {path: t for (path, _), t in zip(named, found, strict=True)}
         self.updates += 1
 
+    def step_tensors(self) -> list[Tensor]:
+        """Return the averages, which a step changes, for `burn.capture`."""
+        return list(self._averages.values())
+
+    def step_rates(self) -> list[float]:
+        """Return the numbers that a step takes from it: none."""
+        return []
+
     def averaged(self, model: M) -> M:
         """Return a copy of a model that has the averages as its weights.
 
@@ -127,7 +135,7 @@ class EMA:
 
     def state_dict(self) -> dict[str, Tensor]:
         """Return the averages by path: a snapshot."""
-        return dict(self._averages)
+        return {path: snapshot(t) for path, t in self._averages.items()}
 
     def load_state_dict(self, state: Mapping[str, Tensor], updates: int = 0) -> None:
         """Take averages that `state_dict` returned.

@@ -10,7 +10,7 @@ from burn_core import Module
 from burn_dispatch import Device
 from burn_optim.gradients import Gradients, bundles
 from burn_optim.optimizer import Optimizer, Rates
-from burn_optim.placing import moved
+from burn_optim.placing import moved, snapshot
 from burn_std import ArgumentError, StoreError
 from burn_std.dtypes import float32, int64
 from burn_tensor import Tensor, where
@@ -153,13 +153,25 @@ class GradScaler:
         self._scale = where(bad, self._scale * self.backoff_factor, grown)
         self._good = where(full, 0, good)
 
+    def drop(self) -> None:
+        """Forget gradients that were unscaled for a step that is not made."""
+        self._overflow = None
+
+    def step_tensors(self) -> list[Tensor]:
+        """Return the tensors that a step reads and changes, for `burn.capture`."""
+        return [self._scale, self._good] if self.enabled else []
+
+    def step_rates(self) -> list[float]:
+        """Return the numbers that a step takes from it: none."""
+        return []
+
     def get_scale(self) -> float:
         """Return the scale; reads it on the host."""
         return float(self._scale.item()) if self.enabled else 1.0
 
     def state_dict(self) -> dict[str, Tensor]:
         """Return the scale and the count of good steps."""
-        return {"scale": self._scale, "good_steps": self._good}
+        return {"scale": snapshot(self._scale), "good_steps": snapshot(self._good)}
 
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
         """Take what `state_dict` returned.

@@ -20,6 +20,7 @@ from burn_optim import (
 )
 from burn_std import ArgumentError, DType
 from burn_tensor import Tensor
+from burn_train.captured import CapturedStep
 from burn_train.metrics.metric import Metric, batch_size
 
 
@@ -55,8 +56,14 @@ class Learner:
         scaler: scales the loss, for float16.
         ema: average of the weights, updated after every step.
         validate_average: validate the average instead of the weights.
+        capture: on devices that record, replay the step without its Python, as `burn.capture` does,
+            once it was seen to do the same each time; the bits are those of a step that is not
+            captured, and the log says why where it cannot be done. None leaves a learner with a
+            `forward` of its own as it is, since its Python would not run again; True captures it
+            too; False captures nothing.
 
     Attributes:
+        captured: `captured.replays` steps were replays; `captured.why` says why none is.
         steps: of the optimizer, so far.
         grad_norm: norm of the last step's gradients if they were clipped, a tensor; or None.
 
@@ -89,6 +96,7 @@ class Learner:
         scaler: GradScaler | None = None,
         ema: EMA | None = None,
         validate_average: bool = False,
+        capture: bool | None = None,
     ) -> None:
         if not hasattr(optimizer, "step"):
             raise ArgumentError(
@@ -118,6 +126,7 @@ class Learner:
         self.validate_average = validate_average
         self.steps = 0
         self.grad_norm: Tensor | None = None
+        self.captured = CapturedStep(capture)
         self._sums = GradientAccumulator()
 
     # ---- what to override ---------------------------------------------------------------------
@@ -167,6 +176,35 @@ class Learner:
             last: the epoch ends here, so a step is made with what was gathered.
             keep: return what the batch came to.
         """
+        done = self.captured.run(self, batch)
+        if done is not None:
+            for m in metrics:
+                m.update(*done)
+            if metrics:
+                self.flush()
+            return done if keep else None
+        kept, grads = self.gradients(batch, metrics, keep)
+        if self.accumulate == 1:
+            self.apply(grads)
+            return kept
+        self._sums.add(self.model, grads, self.weight(batch))
+        del grads
+        if last or self._sums.batches >= self.accumulate:
+            self.apply(self._sums.take())
+        else:
+            self.flush()
+        return kept
+
+    def gradients(
+        self, batch: Any, metrics: Sequence[Metric] = (), keep: bool = True
+    ) -> tuple[Step | None, Gradients]:
+        """Return what a batch came to, and its gradients.
+
+        Args:
+            batch: from the loader.
+            metrics: hear of it.
+            keep: False returns None in the place of what it came to.
+        """
         if self.autocast is None:
             step = self.forward(self.model, batch)
         else:
@@ -176,21 +214,14 @@ class Learner:
         grads: Gradients = loss.backward()
         for m in metrics:
             m.update(*step)
-        kept = _detached(step) if keep else None
-        del step, loss
-        if self.accumulate == 1:
-            self._apply(grads)
-            return kept
-        self._sums.add(self.model, grads, self.weight(batch))
-        del grads
-        if last or self._sums.batches >= self.accumulate:
-            self._apply(self._sums.take())
-        else:
-            self.flush()
-        return kept
+        return _detached(step) if keep else None, grads
 
-    def _apply(self, grads: Gradients) -> None:
-        """Clip, step, average, and go on in the schedule."""
+    def apply(self, grads: Gradients) -> None:
+        """Clip, step, average, and go on in the schedule.
+
+        Args:
+            grads: of one batch, or the mean of several.
+        """
         model, skip = self.model, None
         if self.scaler is not None:
             self.scaler.unscale(model, grads)
@@ -317,6 +348,7 @@ class Learner:
         if self.schedule is not None and scalars["schedule"] is not None:
             self.schedule.load_state_dict(scalars["schedule"])
         self.steps = int(scalars["steps"])
+        self.captured.forget()
         self._sums = GradientAccumulator()
 
 

@@ -1,0 +1,258 @@
+"""The learner captures its step by itself, with the bits of one that does not."""
+
+from __future__ import annotations
+
+import logging
+import random
+from typing import Any
+
+import numpy as np
+import pytest
+
+import burn
+from burn import nn, optim
+from burn.dataset import ArrayDataset, DataLoader
+from burn.optim import EMA, GradScaler, lr_scheduler
+from burn.train import MAE, Learner, Step, SupervisedTraining
+
+RNG = np.random.default_rng(0)
+X = RNG.standard_normal((44, 6)).astype(np.float32)
+Y = RNG.standard_normal((44, 1)).astype(np.float32)
+NAMES = ["fusion-flex", "fusion-cpu"]
+
+
+@pytest.fixture(params=NAMES)
+def name(request: pytest.FixtureRequest) -> str:
+    """A device that records."""
+    return request.param
+
+
+def _model(device: burn.Device) -> nn.Module:
+    return nn.Sequential(
+        nn.Linear(6, 16, device=device), nn.BatchNorm1d(16, device=device), nn.GELU(),
+        nn.Dropout(0.3), nn.Linear(16, 1, device=device),
+    )  # fmt: skip
+
+
+def _plain(device, model):
+    return {}
+
+
+def _schedule(device, model):
+    schedule = lr_scheduler.WarmupLR(lr_scheduler.CosineAnnealingLR(0.02, T_max=20), 3)
+    return {"schedule": schedule, "clip_norm": 0.5}
+
+
+def _epochs(device, model):
+    return {"schedule": lr_scheduler.StepLR(0.02, step_size=1), "schedule_on": "epoch"}
+
+
+def _clipped(device, model):
+    return {"clip_value": 0.01, "skip_nonfinite": True}
+
+
+def _scaled(device, model):
+    return {"scaler": GradScaler(8.0, growth_interval=3, device=device), "clip_norm": 1.0}
+
+
+def _averaged(device, model):
+    return {"ema": EMA(model, 0.9), "validate_average": True}
+
+
+def _mixed(device, model):
+    return {"autocast": burn.bfloat16}
+
+
+def _accumulated(device, model):
+    return {"accumulate": 3}
+
+
+def _everything(device, model):
+    return _schedule(device, model) | _scaled(device, model) | _averaged(device, model)
+
+
+def _learner(name: str, settings: Any, capture: bool | None, seed: int = 0) -> Learner:
+    device = burn.device(name).autodiff()
+    device.seed(seed)
+    model = _model(device)
+    more = settings(device, model)
+    return Learner(model, optim.AdamW(lr=0.02), nn.MSELoss(), capture=capture, **more)
+
+
+def _training(name: str, directory=None, **more: Any) -> SupervisedTraining:
+    data, device = ArrayDataset(X, Y), burn.device(name)
+    train = DataLoader(data, 8, shuffle=True, seed=3, device=device)
+    valid = DataLoader(data, 16, device=device)
+    settings = {"epochs": 3, "metrics": [MAE], "view": "plain", **more}
+    return SupervisedTraining(train, valid, directory=directory, **settings)
+
+
+def _bits(learner: Learner) -> list[bytes]:
+    parts = learner.parts()
+    return [t.numpy().tobytes() for part in sorted(parts) for t in parts[part].values()]
+
+
+def _columns(result) -> list[dict[str, Any]]:
+    return [{k: v for k, v in row.items() if k != "seconds"} for row in result.history]
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [_plain, _schedule, _epochs, _clipped, _scaled, _averaged, _mixed, _accumulated, _everything],
+)
+def test_the_bits_are_those_of_a_learner_that_does_not_capture(name, settings):
+    one = _learner(name, settings, None)
+    first = _training(name).run(one)
+    other = _learner(name, settings, False)
+    second = _training(name).run(other)
+    assert other.captured.replays == 0
+    if settings is _accumulated:
+        assert one.captured.why == "gradients of several batches make one step"
+    else:
+        # 5 batches of 8 and one of 4 in each of 3 epochs; four calls of each form are no replays.
+        # Where two steps in a row had one rate, and the next another, the step is taken down anew.
+        assert one.captured.why is None and 7 <= one.captured.replays <= 11
+    assert _bits(one) == _bits(other)
+    assert one.scalars() == other.scalars()
+    assert _columns(first) == _columns(second)
+
+
+@pytest.mark.parametrize("stop", [2, 8, 13])
+def test_a_resumed_run_ends_with_the_same_bits(name, stop, tmp_path):
+    whole = _learner(name, _everything, False)
+    want = _training(name, tmp_path / "whole").run(whole)
+    first, learner = _training(name, tmp_path / "half"), _learner(name, _everything, None)
+    step = learner.train_step
+
+    def stopping(*args: Any, **more: Any) -> Step | None:
+        if learner.steps == stop - 1:
+            first.interrupter.stop("test")
+        return step(*args, **more)
+
+    learner.train_step = stopping  # type: ignore[method-assign]
+    assert first.run(learner).interrupted and learner.steps == stop
+    second = _learner(name, _everything, None, seed=5)
+    found = _training(name, tmp_path / "half").run(second, resume=True)
+    assert _bits(second) == _bits(whole)
+    assert _columns(found) == _columns(want)
+
+
+def _steps(learner: Learner, n: int, between=lambda k: None) -> list[bytes]:
+    device = learner.model.parameters()
+    context = next(iter(device)).device.without_autodiff()
+    batch = (burn.tensor(X[:8], device=context), burn.tensor(Y[:8], device=context))
+    for k in range(n):
+        between(k)
+        learner.train_step(batch)
+    return _bits(learner)
+
+
+def test_restored_and_frozen_between_steps():
+    def run(capture):
+        learner = _learner("fusion-flex", _plain, capture)
+        saved = {}
+
+        def between(k):
+            if k == 6:
+                saved["parts"], saved["scalars"] = learner.parts(), learner.scalars()
+            if k == 9:
+                learner.restore(saved["parts"], saved["scalars"])
+            if k == 14:
+                learner.model.freeze("0")
+            if k == 20:
+                learner.clip_norm = 0.1
+            if k == 26:
+                learner.optimizer.weight_decay = 0.5
+
+        return _steps(learner, 34, between), learner
+
+    (one, learner), (other, _) = run(None), run(False)
+    assert one == other
+    assert learner.captured.replays > 0
+
+
+class _Own(Learner):
+    """A learner with Python of its own."""
+
+    calls = 0
+
+    def forward(self, model, batch):
+        """Count."""
+        self.calls += 1
+        output = model(batch[0])
+        return Step(output, batch[1], (output - batch[1]).square().mean())
+
+
+def test_a_forward_of_ones_own_is_left_alone_unless_asked(caplog):
+    device = burn.device("fusion-flex").autodiff()
+    for capture, calls in ((None, 8), (True, 4)):
+        learner = _Own(_model(device), optim.SGD(lr=0.1), capture=capture)
+        with caplog.at_level(logging.INFO, "burn.train"):
+            caplog.clear()
+            _steps(learner, 8)
+        assert learner.calls == calls and learner.steps == 8
+        said = [r.getMessage() for r in caplog.records]
+        assert len(said) == (capture is None)
+        assert all("has its own forward" in line for line in said)
+
+
+class _Reads(nn.Module):
+    def __init__(self, device):
+        self.fc = nn.Linear(6, 1, device=device)
+        self.norm = nn.BatchNorm1d(6, device=device)
+
+    def forward(self, x):
+        y = self.fc(self.norm(x))
+        return y if y.sum().item() > -1e9 else -y
+
+
+class _Draws(_Reads):
+    def forward(self, x):
+        y = self.fc(self.norm(x))
+        return y if random.random() < 2 else -y
+
+
+class _Counts(_Reads):
+    def forward(self, x):
+        self.count = getattr(self, "count", 0) + 1
+        return self.fc(x) * self.count
+
+
+@pytest.mark.parametrize(
+    ("model", "why"),
+    [(_Reads, "reads nothing on the host"), (_Draws, "random numbers of Python"), (_Counts, None)],
+)
+def test_what_cannot_be_captured_runs_as_ever_and_says_so_once(model, why, caplog, name):
+    def run(capture):
+        device = burn.device(name).autodiff()
+        device.seed(0)
+        learner = Learner(model(device), optim.SGD(lr=0.01), nn.MSELoss(), capture=capture)
+        return _steps(learner, 10), learner
+
+    with caplog.at_level(logging.INFO, "burn.train"):
+        one, learner = run(None)
+    said = [r.getMessage() for r in caplog.records if "not captured" in r.getMessage()]
+    other, plain = run(False)
+    assert one == other and learner.steps == plain.steps == 10
+    assert learner.captured.replays == 0
+    if why is not None:
+        assert len(said) == 1 and why in said[0]
+
+
+def test_devices_that_record_nothing_say_nothing(caplog):
+    with caplog.at_level(logging.INFO, "burn.train"):
+        learner = _learner("flex", _plain, None)
+        _steps(learner, 6)
+    assert not caplog.records and learner.captured.replays == 0
+
+
+def test_other_reasons():
+    device = burn.device("fusion-flex").autodiff()
+    model = _model(device)
+    grouped = lr_scheduler.GroupLR(lr_scheduler.StepLR(0.1, step_size=3))
+    learner = Learner(model, optim.SGD(lr=0.1), nn.MSELoss(), schedule=grouped)
+    _steps(learner, 2)
+    assert "rate to each group" in learner.captured.why
+    learner = Learner(model, optim.SGD(lr=0.1), lambda out, target: (out - 1).square().mean())
+    learner.train_step((burn.ones(8, 6, device=device.without_autodiff()), "label"))
+    assert learner.captured.why == "a batch holds what is no tensor"
