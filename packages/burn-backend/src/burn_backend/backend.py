@@ -187,15 +187,18 @@ class Backend:
     def rebinding(self, obj: Any, payload: Any) -> None:
         """Hear that a tensor object is about to get another payload (lazy backends note it)."""
 
-    def step_log(self) -> AbstractContextManager[Any]:
+    def step_log(self, op: str = "capture") -> AbstractContextManager[Any]:
         """Write down what this thread does inside, so that it can be done again.
+
+        Args:
+            op: who asks, for messages: `capture` or `explain`.
 
         Raises:
             CaptureError: the backend computes at once and keeps no programs.
         """
         raise CaptureError(
-            "capture", "the device records nothing", got=self.name,
-            remedy=f"Put the model on burn.device('fusion-{self.name}').",
+            op, "the device records nothing", got=self.name,
+            remedy=f"Put model and tensors on burn.device('fusion-{self.name}').",
         )  # fmt: skip
 
     def settled(self, payload: Any) -> Any:

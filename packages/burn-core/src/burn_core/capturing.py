@@ -26,6 +26,7 @@ INSTANCES = 16
 # Where an input of a plan comes from: `argument`, `state`, `constant` and a number, or `made` and
 # the run and position that made it.
 Source = tuple[Any, ...]
+_SUBJECT = {"capture": "a step", "explain": "a program that is explained"}
 
 
 def capture(fn: Callable[..., Any], *, state: Any = ()) -> Capture:
@@ -442,10 +443,13 @@ def _check_same(old: _Record, new: _Record) -> None:
     pairs = zip(old.constant_values, new.constant_values, strict=True)
     for one, two in pairs:
         if one is not two:
+            owner = _owner(new, two)
+            of = "" if owner is None else f" of {owner}"
             raise CaptureError(
                 "capture", "a step reads tensors that another call replaced or made anew",
-                got=f"{two.dtype.name}{list(two.shape)}",
-                remedy="Pass it as an argument, or put its owner into state=.",
+                got=f"{two.dtype.name}{list(two.shape)}{of}",
+                remedy="Pass it as an argument, or put its owner into state=."
+                if owner is None else f"Put {owner} into state=.",
             )  # fmt: skip
     same = [repr(x) for x in _flat(old.out)] == [repr(x) for x in _flat(new.out)]
     if not same or old.results != new.results or old.moves != new.moves:
@@ -475,6 +479,21 @@ def _check_escapes(record: _Record) -> None:
                 )  # fmt: skip
 
 
+def _owner(record: _Record, wanted: Any) -> str | None:
+    """Return who was given a value by the step and is not in the state."""
+    from burn_core.memory import owners_of
+
+    kept = {s[1:] for s in [*record.results, *record.after] if s is not None and s[0] == "made"}
+    made = [
+        v
+        for e, run in enumerate(record.log.runs)
+        for k, v in enumerate(run.outputs)
+        if (e, k) not in kept
+    ]
+    alike = [v for v in made if v.shape == wanted.shape and v.dtype is wanted.dtype]
+    return owners_of(alike) or owners_of(made)
+
+
 # ---- states, arguments and results -------------------------------------------------------------
 
 
@@ -486,13 +505,14 @@ def _is_state(part: Any) -> bool:
     return isinstance(part, (Module, Tensor)) or hasattr(part, "step_tensors") or _is_schedule(part)
 
 
-def _resource(tensors: Sequence[Tensor]) -> Any:
+def _resource(tensors: Sequence[Tensor], op: str = "capture") -> Any:
     found = {id(t.b.resource): t.b.resource for t in tensors}
     if len(found) != 1:
         names = sorted(r.name for r in found.values())
+        given = "Give tensors as arguments, or modules in state=, of one device."
         raise CaptureError(
-            "capture", "a step runs on one device", got=", ".join(names) or "no tensor",
-            remedy="Give tensors as arguments, or modules in state=, of one device.",
+            op, f"{_SUBJECT[op]} runs on one device", got=", ".join(names) or "no tensor",
+            remedy=given if op == "capture" else "Give tensors of one device as arguments.",
         )  # fmt: skip
     return next(iter(found.values()))
 

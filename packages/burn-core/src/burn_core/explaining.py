@@ -145,9 +145,9 @@ def explain(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Explanation:
     given = [x for x in _flat((args, kwargs)) if isinstance(x, Tensor)]
     if isinstance(fn, Module):
         given += _Places([fn]).tensors()
-    resource = _resource(given)
+    resource = _resource(given, "explain")
     backend = resource.backend
-    with backend.step_log() as log:
+    with backend.step_log("explain") as log:
         out = fn(*args, **kwargs)
     del out
     plans = []

@@ -120,6 +120,19 @@ def memory_report(device: Device | None = None, top: int = 10) -> MemoryReport:
     return MemoryReport(u for u in uses if device is not None or u.in_use)
 
 
+def owners_of(values: Iterable[Any]) -> str | None:
+    """Return who holds one of some payloads, in words; None where nobody does."""
+    wanted = {id(v) for v in values}
+    found = next((row for row in _Objects().rows() if id(row[2]) in wanted), None)
+    if found is None:
+        return None
+    kind, name = found[:2]
+    if kind == "optimizer":
+        return f"the optimizer {name}" if " " in name else f"an optimizer {name}"
+    known = kind in ("parameter", "buffer") or " in " in name or " of " in name
+    return f"{kind} {name}" if known else None
+
+
 class _Objects:
     """What of the process's objects holds tensors, and the names of variables."""
 

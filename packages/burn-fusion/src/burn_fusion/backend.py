@@ -156,10 +156,10 @@ class FusionBackend(Backend):
     # ---- captured steps -------------------------------------------------------------------------
 
     @contextmanager
-    def step_log(self) -> Iterator[StepLog]:
+    def step_log(self, op: str = "capture") -> Iterator[StepLog]:
         """Write down the plans that this thread runs inside; nothing may be read meanwhile."""
         self.recorder.flush_open()
-        log = self.recorder.tls.log = StepLog()
+        log = self.recorder.tls.log = StepLog(op)
         try:
             yield log
             self.recorder.flush_open()
@@ -175,10 +175,11 @@ class FusionBackend(Backend):
         return self._value(buf)
 
     def _not_in_a_step(self, op: str) -> None:
-        if self.recorder.tls.log is not None:
+        log = self.recorder.tls.log
+        if log is not None:
             raise CaptureError(
-                op, "a captured step reads nothing on the host",
-                remedy="Return the tensor from the step and read it outside; sizes that depend on "
+                op, f"{log.subject} reads nothing on the host",
+                remedy="Return the tensor from it and read it outside; sizes that depend on "
                 "data have a static form, as nonzero(size=, fill_value=).",
             )  # fmt: skip
 
@@ -325,8 +326,8 @@ class FusionBackend(Backend):
         def alone(*args: Any) -> Any:
             if tls.log is not None:
                 raise CaptureError(
-                    entry.name, "a captured step records all of its operations",
-                    got="one inside no_fusion()", remedy="Take the block out of the step.",
+                    entry.name, f"{tls.log.subject} records all of its operations",
+                    got="one inside no_fusion()", remedy="Take the block out of it.",
                 )  # fmt: skip
             return run(*args)
 

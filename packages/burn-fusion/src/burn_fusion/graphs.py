@@ -169,14 +169,14 @@ class GraphBackend(FusionBackend):
     def sync(self) -> None:
         """Do nothing: nothing runs."""
 
-    def step_log(self) -> Any:
+    def step_log(self, op: str = "capture") -> Any:
         """Refuse: a step that is replayed has to run.
 
         Raises:
             CaptureError: always.
         """
         raise CaptureError(
-            "capture", "the device records a graph and runs nothing", got=self.name,
+            op, "the device records a graph and runs nothing", got=self.name,
             remedy="Use burn.graph(fn, x) here, or burn.capture on a device that runs.",
         )  # fmt: skip
 

@@ -102,9 +102,15 @@ def _size(shape: tuple[int, ...], dtype: DType) -> int:
 
 
 class StepLog:
-    """The runs of a step."""
+    """The runs of a step.
 
-    __slots__ = ("runs",)
+    Attributes:
+        runs: plans, in order.
+        subject: what it is, in messages.
+    """
 
-    def __init__(self) -> None:
+    __slots__ = ("runs", "subject")
+
+    def __init__(self, op: str) -> None:
         self.runs: list[PlanRun] = []
+        self.subject = "a captured step" if op == "capture" else "a program that is explained"

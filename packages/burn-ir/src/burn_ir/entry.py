@@ -25,7 +25,15 @@ from collections.abc import Callable, Iterator
 from functools import wraps
 from typing import Any, Literal
 
-from burn_std import ArgumentError, DType, DTypeError, GraphError, load_object, nearest
+from burn_std import (
+    ArgumentError,
+    DType,
+    DTypeError,
+    GraphError,
+    dtype_remedy,
+    load_object,
+    nearest,
+)
 
 Klass = Literal[
     "map", "reduce", "contract", "view", "index", "random", "dynamic", "opaque", "effect"
@@ -136,7 +144,7 @@ def _attributes_checked(
                 raise DTypeError(
                     op, "dtype must be a dtype",
                     got=repr(given) if isinstance(given, (str, type)) else type(given).__name__,
-                    remedy="Write burn.float32, burn.int64, ...",
+                    remedy=dtype_remedy(given),
                 )  # fmt: skip
         for place, attr in rest:
             value = args[place]

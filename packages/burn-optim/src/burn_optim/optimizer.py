@@ -71,6 +71,13 @@ class Optimizer:
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Self:
         """Remember the settings, which a group of parameters takes over in part."""
+        if args and not isinstance(args[0], Real):
+            name = cls.__name__
+            raise ArgumentError(
+                name, "lr is a number; an optimizer holds no parameters",
+                got=type(args[0]).__name__,
+                remedy=f"Write opt = {name}(lr=...), and opt.step(model, grads).",
+            )  # fmt: skip
         made = super().__new__(cls)
         made._given = (args, kwargs)
         return made

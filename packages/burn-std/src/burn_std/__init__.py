@@ -8,6 +8,7 @@ from burn_std.dtypes import (
     QDType as QDType,
     bfloat16 as bfloat16,
     bool_ as bool_,
+    dtype_remedy as dtype_remedy,
     float16 as float16,
     float32 as float32,
     float64 as float64,

@@ -170,6 +170,21 @@ def parse_dtype(name: str) -> DType:
     return found
 
 
+def dtype_remedy(given: object) -> str:
+    """Return what to write where something else stands in the place of a dtype.
+
+    Example:
+        >>> dtype_remedy("float64"), dtype_remedy(3)
+        ('Write burn.float64.', 'Write burn.float32, burn.int64, ...')
+    """
+    if isinstance(given, str):
+        try:
+            return f"Write {parse_dtype(given.rpartition('.')[2])!r}."
+        except ValueError:
+            pass
+    return "Write burn.float32, burn.int64, ..."
+
+
 def _signed_join(a: DType, b: DType) -> DType | None:
     signed, unsigned = (a, b) if a.kind == "int" else (b, a)
     if unsigned.bits < signed.bits:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable
 from difflib import get_close_matches
 
@@ -59,36 +60,34 @@ class LoadReport:
         return found
 
     def hint(self) -> str | None:
-        r"""Return what to pass so that the names fit, where one prefix is all that differs.
+        r"""Return what to pass so that names fit, where one prefix is what they differ by.
+
+        Names that fit already are left alone by it.
 
         Example:
             >>> LoadReport([], ["fc.w", "fc.b"], ["module.fc.w", "module.fc.b"], {}).hint()
             "Every name has the prefix 'module.': pass rename=[('^module\\\\.', '')]."
         """
-        if not self.missing or not self.unused:
-            return None
-        unused, missing = set(self.unused), set(self.missing)
-        first = self.missing[0]
-        for name in self.unused[:_COMPARED]:
-            prefix = name.removesuffix(first)
-            if (
-                prefix
-                and prefix != name
-                and prefix.endswith(".")
-                and all(prefix + m in unused for m in missing)
-            ):
+        more = _prefix(self.unused, self.missing)
+        if more is not None:
+            prefix, count = more
+            if not any(name.startswith(prefix) for name in self.applied):
+                who = _who(count, len(self.unused), "has", "have")
+                rest = _rest(len(self.missing) - count, "are not in the file")
                 pattern = "^" + re.escape(prefix)
-                return f"Every name has the prefix {prefix!r}: pass rename=[({pattern!r}, '')]."
-        first = self.unused[0]
-        for name in self.missing[:_COMPARED]:
-            prefix = name.removesuffix(first)
-            if (
-                prefix
-                and prefix != name
-                and prefix.endswith(".")
-                and all(prefix + u in missing for u in unused)
-            ):
-                return f"The file lacks the prefix {prefix!r}: pass rename=[('^', {prefix!r})]."
+                return f"{who} the prefix {prefix!r}: pass rename=[({pattern!r}, '')].{rest}"
+        less = _prefix(self.missing, self.unused)
+        if less is not None:
+            prefix, count = less
+            own = [name.startswith(prefix) for name in self.applied]
+            if all(own):
+                pattern = f"^(?!{re.escape(prefix)})" if own else "^"
+                who = _who(count, len(self.unused), "lacks", "lack")
+                who = "The file lacks" if count == len(self.unused) else who
+                rest = _rest(len(self.missing) - count, "are not in the file")
+                return (
+                    f"{who} the prefix {prefix!r}: pass rename=[({pattern!r}, {prefix!r})].{rest}"
+                )
         return None
 
     def problems(self) -> str:
@@ -118,3 +117,28 @@ class LoadReport:
 def _more(names: Iterable[str], what: str) -> list[str]:
     rest = len(list(names)) - _SHOWN
     return [f"{rest} more {what}"] if rest > 0 else []
+
+
+def _prefix(longer: list[str], shorter: list[str]) -> tuple[str, int] | None:
+    """Return the prefix by which most long names become short ones, and how many do."""
+    wanted = set(shorter)
+    found: Counter[str] = Counter()
+    for name in longer:
+        at = name.find(".")
+        while at >= 0:
+            if name[at + 1 :] in wanted:
+                found[name[: at + 1]] += 1
+            at = name.find(".", at + 1)
+    # Of several that do as well the shorter: a prefix of names that stand deeper is chance.
+    best = max(found.items(), key=lambda item: (item[1], -len(item[0])), default=None)
+    return best
+
+
+def _who(count: int, total: int, one: str, many: str) -> str:
+    if count == total:
+        return f"Every name {one}"
+    return f"{count} name{'' if count == 1 else 's'} {one if count == 1 else many}"
+
+
+def _rest(count: int, what: str) -> str:
+    return f" {count} more {what}." if count else ""

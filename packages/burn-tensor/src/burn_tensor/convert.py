@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from burn_backend import TensorBase
 from burn_dispatch import Device, device as named_device, to_device as moved
-from burn_std import ArgumentError, DType, DTypeError, dtypes as dt
+from burn_std import ArgumentError, DType, DTypeError, dtype_remedy, dtypes as dt
 from burn_tensor.guard import guard_methods
 from burn_tensor.methods import Methods, as_tensor
 
@@ -47,6 +47,10 @@ class ConvertMethods(Methods):
             if isinstance(a, DType):
                 dtype = a
             elif isinstance(a, (Device, str)):
+                if isinstance(a, str) and dtype_remedy(a) != dtype_remedy(None):
+                    raise DTypeError(
+                        "to", "takes a dtype and not its name", got=repr(a), remedy=dtype_remedy(a)
+                    )
                 device = a
             elif isinstance(a, TensorBase):
                 dtype, device = a.dtype, a.b.device

@@ -18,7 +18,7 @@ from typing import Any, TypeVar, cast
 
 from burn_backend import TensorBase
 from burn_dispatch import Device, plain_scalar
-from burn_std import BurnError, DType, DTypeError, ExecutionError
+from burn_std import BurnError, DType, DTypeError, ExecutionError, dtype_remedy
 
 F = TypeVar("F", bound=Callable[..., Any])
 C = TypeVar("C", bound=type)
@@ -166,6 +166,15 @@ def explained(
         names: its parameters.
         values: their values.
     """
+    wrong = dict(zip(names, values, strict=True)).get("dtype")
+    if wrong is not None and not isinstance(wrong, DType):
+        # Said here, since a function that calls an operation has a name of its own.
+        shown = repr(wrong) if isinstance(wrong, (str, type)) else type(wrong).__name__
+        error = DTypeError(
+            body.__name__, "dtype must be a dtype", got=shown, remedy=dtype_remedy(wrong)
+        )
+        error.__suppress_context__ = True
+        return error
     typed = isinstance(cause, BurnError)
     if typed:
         cause.__suppress_context__ = True
