@@ -1,4 +1,9 @@
-"""Modules, parameters, buffers, configs, records, selections, adapters and initializers."""
+"""Modules, parameters, buffers, configs, records, selections, adapters and initializers.
+
+Graphs and reports of memory load on first use: most programs ask for neither.
+"""
+
+from typing import TYPE_CHECKING
 
 from burn_core import init
 from burn_core.behaviour import (
@@ -9,8 +14,6 @@ from burn_core.capturing import Capture, capture
 from burn_core.config import Config
 from burn_core.constructor import ModuleConfig
 from burn_core.explaining import Explanation, KernelRow, PlanReport, explain
-from burn_core.graphing import Graph, GraphPort, graph
-from burn_core.memory import MemoryHolder, MemoryReport, MemoryUse, memory_report
 from burn_core.module import Module, source_of
 from burn_core.parameter import Buffer, Parameter, id_text
 from burn_core.reparameterization import (
@@ -33,6 +36,29 @@ from burn_core.state import (
 )
 from burn_core.summary import Summary, SummaryRow
 from burn_core.tree import any_autodiff, items_of, walk
+
+if TYPE_CHECKING:
+    from burn_core.graphing import Graph, GraphPort, graph
+    from burn_core.memory import MemoryHolder, MemoryReport, MemoryUse, memory_report
+else:
+    _LAZY = {
+        **dict.fromkeys(("Graph", "GraphPort", "graph"), "graphing"),
+        **dict.fromkeys(("MemoryHolder", "MemoryReport", "MemoryUse", "memory_report"), "memory"),
+    }
+
+    def __getattr__(name: str) -> object:
+        """Import a part at its first use."""
+        module = _LAZY.get(name)
+        if module is None:
+            raise AttributeError(f"module 'burn_core' has no attribute {name!r}")
+        from burn_std import load_object
+
+        globals()[name] = found = load_object(f"burn_core.{module}:{name}")
+        return found
+
+    def __dir__() -> list[str]:
+        return sorted({*globals(), *_LAZY})
+
 
 __all__ = [
     "Buffer",

@@ -12,17 +12,7 @@ it is first named.
 from typing import TYPE_CHECKING
 
 import burn_tensor
-from burn_core import (
-    Config,
-    Graph,
-    Module,
-    Parameter,
-    capture,
-    explain,
-    graph,
-    is_training,
-    memory_report,
-)
+from burn_core import Config, Module, Parameter, capture, explain, is_training
 from burn_dispatch import (
     Device,
     DeviceConfig,
@@ -88,8 +78,10 @@ from burn import core as core, nn, optim  # noqa: E402  # isort: skip
 
 if TYPE_CHECKING:
     from burn import dataset, store, train
+    from burn_core import Graph, graph, memory_report
 else:
     _LAZY = {"dataset": "burn.dataset", "store": "burn.store", "train": "burn.train"}
+    _LATE = ("Graph", "graph", "memory_report")
 
     # What `torch` has under this name, and what to write instead.
     _OTHERWISE = {
@@ -117,6 +109,11 @@ else:
 
     def __getattr__(name: str) -> object:
         """Import a part at its first use."""
+        if name in _LATE:
+            import burn_core
+
+            globals()[name] = found = getattr(burn_core, name)
+            return found
         module = _LAZY.get(name)
         if module is None:
             raise _missing_name("burn", name, __all__, _OTHERWISE)
@@ -126,7 +123,7 @@ else:
         return part
 
     def __dir__() -> list[str]:
-        return sorted({*globals(), *_LAZY})
+        return sorted({*globals(), *_LAZY, *_LATE})
 
 
 __all__ = [
