@@ -10,7 +10,7 @@ from burn_cube import Kernel
 from burn_cube_backend.code import Code
 from burn_cube_backend.engine import Engine
 from burn_cube_backend.geometry import Ints, dense, size_of
-from burn_cube_backend.kernels import conv_blas
+from burn_cube_backend.kernels import conv_blas, winograd, winograd_weight
 from burn_cube_backend.kernels.create import filled
 from burn_cube_backend.kernels.maps import HALVES, combine, converted, copied, wide, write
 from burn_cube_backend.kernels.matmul import product
@@ -71,6 +71,8 @@ def conv(
     """x [N, C, *L], weight [O, C / groups, *K] to [N, O, *out]."""
     dtype, size = x.dtype, weight.shape[2:]
     out = out_lengths(x.shape[2:], size, stride, padding, dilation)
+    if winograd.serves(engine, dtype, weight.shape, stride, dilation, groups):
+        return winograd.forward(engine, x, weight, bias, out, padding)
     library = conv_blas.serves(engine, dtype)
     if library is not None:
         args = (out, stride, padding, dilation, groups)
@@ -99,6 +101,8 @@ def conv_weight_grad(
     groups: int, shape: Ints,
 ) -> CubeTensor:  # fmt: skip
     """g [N, O, *out] and x [N, C, *L] to [O, C / groups, *K]; g says how many windows there are."""
+    if winograd.serves(engine, x.dtype, shape, stride, dilation, groups):
+        return winograd_weight.weight_grad(engine, g, x, padding, shape)
     library = conv_blas.serves(engine, x.dtype)
     if library is not None:
         args = (stride, padding, dilation, groups, shape)
@@ -156,6 +160,8 @@ def conv_input_grad(
 ) -> CubeTensor:  # fmt: skip
     """g [N, O, *out], weight [O, C / groups, *K] to [N, C, *L]."""
     dtype, size, out = g.dtype, weight.shape[2:], g.shape[2:]
+    if winograd.serves(engine, dtype, weight.shape, stride, dilation, groups) and max(padding) < 3:
+        return winograd.input_grad(engine, g, weight, padding, shape)
     library = conv_blas.serves(engine, dtype)
     if library is not None and max(stride) == 1:
         turned = conv_blas.input_grad(

@@ -1,0 +1,115 @@
+"""Vectors in kernels of the processor: loads, lanes put in another order, copies of short rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from burn_cube import Vector
+from burn_cube_backend.code import Buf, Code, Val
+from burn_std import DType
+
+# Lanes of a float32 vector that kernels of the processor are written for.
+LANES = 16
+
+
+def load(x: Buf, at: Val, width: int = LANES) -> Val:
+    """Return `width` neighbouring elements."""
+    return Val(x.code, x.code.b.load(x.op, at.op, width))
+
+
+def store(x: Buf, at: Val, value: Val) -> None:
+    """Write neighbouring elements."""
+    x.code.b.store(x.op, at.op, value.op)
+
+
+def splat(value: Val, width: int = LANES) -> Val:
+    """Return a vector that repeats a number."""
+    return Val(value.code, value.code.b.splat(value.op, width))
+
+
+def fma(a: Val, b: Val, c: Val) -> Val:
+    """Return a * b + c, rounded once."""
+    return a.call("fma", b, c)
+
+
+def picked(sources: Sequence[Val], lanes: Sequence[int]) -> Val:
+    """Return lanes of vectors that stand behind one another, by number."""
+    b = sources[0].code.b
+    width = sources[0].op.type.width  # type: ignore[union-attr]  # vectors
+    made = [b.extract(sources[k // width].op, k % width) for k in lanes]
+    return Val(sources[0].code, b.vector(*made))
+
+
+def apart(a: Val, b: Val) -> tuple[Val, Val]:
+    """Return the lanes with even and those with odd numbers of two vectors."""
+    width = 2 * a.op.type.width  # type: ignore[union-attr]
+    return picked((a, b), range(0, width, 2)), picked((a, b), range(1, width, 2))
+
+
+def together(even: Val, odd: Val) -> tuple[Val, Val]:
+    """Return lanes of two vectors in turn, as two vectors: the opposite of `apart`."""
+    n: int = even.op.type.width  # type: ignore[union-attr]
+    order = [k // 2 + (n if k % 2 else 0) for k in range(2 * n)]
+    return picked((even, odd), order[:n]), picked((even, odd), order[n:])
+
+
+def sums(vectors: Sequence[Val]) -> Val:
+    """Return the sum of the lanes of each of eight vectors, as one vector of eight."""
+    narrow = [picked((v,), range(8)) + picked((v,), range(8, LANES)) for v in vectors]
+    while len(narrow) > 1:
+        pairs = (apart(narrow[k], narrow[k + 1]) for k in range(0, len(narrow), 2))
+        narrow = [even + odd for even, odd in pairs]
+    return narrow[0]
+
+
+class Cell:
+    """A mutable vector."""
+
+    def __init__(self, code: Code, dtype: DType, width: int = LANES) -> None:
+        self.code = code
+        self.kind = Vector(dtype, width)
+        self.slot = code.b.slot(self.kind)
+        self.clear()
+
+    def clear(self) -> None:
+        """Make all lanes zero."""
+        self.code.b.set(self.slot, self.code.const(0, self.kind).op)
+
+    def get(self) -> Val:
+        """Return the lanes it has now."""
+        return Val(self.code, self.code.b.get(self.slot))
+
+    def set(self, value: Val) -> None:
+        """Give it lanes."""
+        self.code.b.set(self.slot, value.op)
+
+
+def copy_row(
+    out: Buf, to: Val, x: Buf, at: Val, count: Val, change: Callable[[Val], Val] = lambda v: v
+) -> None:
+    """Copy so many elements and no more, in vectors; the last one overlaps the one before."""
+    code = out.code
+
+    def move(k: Val, width: int) -> None:
+        if width == 1:
+            out[to + k] = change(x[at + k])
+        else:
+            store(out, to + k, change(load(x, at + k, width)))
+
+    def short(width: int) -> None:
+        if width == 1:
+            with code.loop(code.at(0), count) as k:
+                move(k, 1)
+            return
+        with code.when(count >= width) as branch:
+            move(code.at(0), width)
+            move(count - width, width)
+        with code.otherwise(branch):
+            short(width // 2 if width > 4 else 1)
+
+    with code.when(count >= LANES) as branch:
+        with code.loop(code.at(0), count - (LANES - 1), code.at(LANES)) as k:
+            move(k, LANES)
+        move(count - LANES, LANES)
+    with code.otherwise(branch):
+        short(LANES // 2)
