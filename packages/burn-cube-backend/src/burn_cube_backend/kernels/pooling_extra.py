@@ -15,6 +15,7 @@ from burn_cube import Kernel
 from burn_cube_backend.code import Code, Val
 from burn_cube_backend.engine import Engine
 from burn_cube_backend.geometry import Ints, size_of
+from burn_cube_backend.kernels import max_pool_rows
 from burn_cube_backend.kernels.maps import converted, wide
 from burn_cube_backend.kernels.reduction import first_value
 from burn_cube_backend.payload import CubeTensor
@@ -114,7 +115,9 @@ def max_pool(
     checked = any(padding) or any(r > n for r, n in zip(reach, x.shape[2:], strict=True))
     shape = (*x.shape[:2], *outs)
     out, places = engine.empty(shape, x.dtype), engine.empty(shape, d.int64)
-    if out.size:
+    if out.size and max_pool_rows.serves(engine, x, kernel, stride, dilation):
+        max_pool_rows.run(engine, x, out, places, kernel, stride, padding)
+    elif out.size:
         index = engine.index_dtype(x, out, count=x.size)
         args = [out.buf, places.buf, x.buf, out.size, x.offset, *x.shape[2:], *outs]
         spec = (x.dtype, kernel, stride, padding, dilation, checked, index)
