@@ -35,20 +35,20 @@ def fma(a: Val, b: Val, c: Val) -> Val:
 def picked(sources: Sequence[Val], lanes: Sequence[int]) -> Val:
     """Return lanes of vectors that stand behind one another, by number."""
     b = sources[0].code.b
-    width = sources[0].op.type.width  # type: ignore[union-attr]  # vectors
+    width = sources[0].op.type.width
     made = [b.extract(sources[k // width].op, k % width) for k in lanes]
     return Val(sources[0].code, b.vector(*made))
 
 
 def apart(a: Val, b: Val) -> tuple[Val, Val]:
     """Return the lanes with even and those with odd numbers of two vectors."""
-    width = 2 * a.op.type.width  # type: ignore[union-attr]
+    width = 2 * a.op.type.width
     return picked((a, b), range(0, width, 2)), picked((a, b), range(1, width, 2))
 
 
 def together(even: Val, odd: Val) -> tuple[Val, Val]:
     """Return lanes of two vectors in turn, as two vectors: the opposite of `apart`."""
-    n: int = even.op.type.width  # type: ignore[union-attr]
+    n: int = even.op.type.width
     order = [k // 2 + (n if k % 2 else 0) for k in range(2 * n)]
     return picked((even, odd), order[:n]), picked((even, odd), order[n:])
 

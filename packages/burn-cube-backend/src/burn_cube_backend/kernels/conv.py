@@ -10,7 +10,7 @@ from burn_cube import Kernel
 from burn_cube_backend.code import Code
 from burn_cube_backend.engine import Engine
 from burn_cube_backend.geometry import Ints, dense, size_of
-from burn_cube_backend.kernels import conv_blas, winograd, winograd_weight
+from burn_cube_backend.kernels import conv_blas, direct, winograd, winograd_weight
 from burn_cube_backend.kernels.create import filled
 from burn_cube_backend.kernels.maps import HALVES, combine, converted, copied, wide, write
 from burn_cube_backend.kernels.matmul import product
@@ -73,6 +73,9 @@ def conv(
     out = out_lengths(x.shape[2:], size, stride, padding, dilation)
     if winograd.serves(engine, dtype, weight.shape, stride, dilation, groups):
         return winograd.forward(engine, x, weight, bias, out, padding)
+    if direct.serves(engine, dtype, weight.shape):
+        how = (out, stride, padding, dilation, groups)
+        return direct.forward(engine, x, weight, bias, *how)
     library = conv_blas.serves(engine, dtype)
     if library is not None:
         args = (out, stride, padding, dilation, groups)
@@ -103,6 +106,8 @@ def conv_weight_grad(
     """g [N, O, *out] and x [N, C, *L] to [O, C / groups, *K]; g says how many windows there are."""
     if winograd.serves(engine, x.dtype, shape, stride, dilation, groups):
         return winograd_weight.weight_grad(engine, g, x, padding, shape)
+    if direct.serves(engine, x.dtype, shape) and direct.serves_weight(shape, stride):
+        return direct.weight_grad(engine, g, x, stride, padding, dilation, groups, shape)
     library = conv_blas.serves(engine, x.dtype)
     if library is not None:
         args = (stride, padding, dilation, groups, shape)
@@ -160,15 +165,16 @@ def conv_input_grad(
 ) -> CubeTensor:  # fmt: skip
     """g [N, O, *out], weight [O, C / groups, *K] to [N, C, *L]."""
     dtype, size, out = g.dtype, weight.shape[2:], g.shape[2:]
-    if winograd.serves(engine, dtype, weight.shape, stride, dilation, groups) and max(padding) < 3:
-        return winograd.input_grad(engine, g, weight, padding, shape)
-    library = conv_blas.serves(engine, dtype)
-    if library is not None and max(stride) == 1:
-        turned = conv_blas.input_grad(
-            engine, library, g, weight, padding, dilation, groups, shape
-        )  # fmt: skip
-        if turned is not None:
-            return turned
+    around = [w * (k - 1) - p for w, k, p in zip(dilation, size, padding, strict=True)]
+    if max(stride) == 1 and min(around) >= 0 and g.size:
+        if winograd.serves(engine, dtype, weight.shape, stride, dilation, groups):
+            return winograd.input_grad(engine, g, weight, padding, shape)
+        if direct.serves(engine, dtype, weight.shape):
+            return direct.input_grad(engine, g, weight, padding, dilation, groups, shape)
+        library = conv_blas.serves(engine, dtype)
+        if library is not None:
+            how = (padding, dilation, groups, shape)
+            return conv_blas.input_grad(engine, library, g, weight, *how)
     made = engine.empty(shape, dtype)
     if not made.size:
         return made

@@ -199,12 +199,10 @@ def weight_grad(
 def input_grad(
     engine: Engine, blas: Blas, g: CubeTensor, weight: CubeTensor, padding: Ints, dilation: Ints,
     groups: int, shape: Ints,
-) -> CubeTensor | None:  # fmt: skip
-    """Return the gradient of the input for stride 1, None where it is no such convolution."""
+) -> CubeTensor:  # fmt: skip
+    """Return the gradient of the input for steps of one, where no padding exceeds the window."""
     size = weight.shape[2:]
     around = tuple(w * (k - 1) - p for w, k, p in zip(dilation, size, padding, strict=True))
-    if min(around) < 0 or not g.size:
-        return None
     outs, channels = weight.shape[0] // groups, weight.shape[1]
     # [O, C / groups, *K] as [C, O / groups, *K], every K turned round.
     strides = weight.strides

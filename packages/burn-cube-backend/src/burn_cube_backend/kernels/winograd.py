@@ -43,7 +43,7 @@ def forward(
         wk.weights_kernel, (x.dtype,), panels,
         [u, worse, w.buf, outs, channels, w.offset, *steps],
     )  # fmt: skip
-    threads = engine.client.runtime.threads
+    threads = engine.client.properties.units
     blocks = -(-total // wk.TILES)
     parts = 1
     while parts * 2 <= panels and blocks * parts < 4 * threads and blocks * parts % threads:

@@ -72,7 +72,7 @@ def any_bad(v: Val) -> Val:
     """Return 1 if a lane is NaN, else 0, as int32."""
     b = v.code.b
     total = Val(v.code, b.extract(v.op, 0))
-    for k in range(1, v.op.type.width):  # type: ignore[union-attr]
+    for k in range(1, v.op.type.width):
         total = total + Val(v.code, b.extract(v.op, k))
     return total.call("isnan").pick(v.code.const(1, d.int32), v.code.const(0, d.int32))
 

@@ -219,7 +219,7 @@ def weight_grad(
     if not g.size or not x.size:
         return filled(engine, x.dtype, shape, 0)
     g, x = engine.row_major(g), engine.row_major(x)
-    dtype, threads = x.dtype, engine.client.runtime.threads
+    dtype, threads = x.dtype, engine.client.properties.units
     outs, channels = shape[:2]
     out = g.shape[2:]
     down, across = -(-out[0] // 2), -(-out[1] // 2)
