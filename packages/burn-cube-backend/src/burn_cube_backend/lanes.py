@@ -84,8 +84,13 @@ class Cell:
         self.code.b.set(self.slot, value.op)
 
 
+def same(v: Val) -> Val:
+    """Return the value."""
+    return v
+
+
 def copy_row(
-    out: Buf, to: Val, x: Buf, at: Val, count: Val, change: Callable[[Val], Val] = lambda v: v
+    out: Buf, to: Val, x: Buf, at: Val, count: Val, change: Callable[[Val], Val] = same
 ) -> None:
     """Copy so many elements and no more, in vectors; the last one overlaps the one before."""
     code = out.code

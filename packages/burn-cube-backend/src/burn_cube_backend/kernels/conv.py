@@ -73,7 +73,7 @@ def conv(
     out = out_lengths(x.shape[2:], size, stride, padding, dilation)
     if winograd.serves(engine, dtype, weight.shape, stride, dilation, groups):
         return winograd.forward(engine, x, weight, bias, out, padding)
-    if direct.serves(engine, dtype, weight.shape):
+    if direct.serves(engine, dtype, weight.shape, stride):
         how = (out, stride, padding, dilation, groups)
         return direct.forward(engine, x, weight, bias, *how)
     library = conv_blas.serves(engine, dtype)
@@ -106,7 +106,7 @@ def conv_weight_grad(
     """g [N, O, *out] and x [N, C, *L] to [O, C / groups, *K]; g says how many windows there are."""
     if winograd.serves(engine, x.dtype, shape, stride, dilation, groups):
         return winograd_weight.weight_grad(engine, g, x, padding, shape)
-    if direct.serves(engine, x.dtype, shape) and direct.serves_weight(shape, stride):
+    if direct.serves(engine, x.dtype, shape, stride) and direct.serves_weight(shape, stride):
         return direct.weight_grad(engine, g, x, stride, padding, dilation, groups, shape)
     library = conv_blas.serves(engine, x.dtype)
     if library is not None:
@@ -166,15 +166,15 @@ def conv_input_grad(
     """g [N, O, *out], weight [O, C / groups, *K] to [N, C, *L]."""
     dtype, size, out = g.dtype, weight.shape[2:], g.shape[2:]
     around = [w * (k - 1) - p for w, k, p in zip(dilation, size, padding, strict=True)]
-    if max(stride) == 1 and min(around) >= 0 and g.size:
-        if winograd.serves(engine, dtype, weight.shape, stride, dilation, groups):
-            return winograd.input_grad(engine, g, weight, padding, shape)
-        if direct.serves(engine, dtype, weight.shape):
-            return direct.input_grad(engine, g, weight, padding, dilation, groups, shape)
-        library = conv_blas.serves(engine, dtype)
-        if library is not None:
-            how = (padding, dilation, groups, shape)
-            return conv_blas.input_grad(engine, library, g, weight, *how)
+    turns = max(stride) == 1 and min(around) >= 0 and g.size > 0
+    if turns and winograd.serves(engine, dtype, weight.shape, stride, dilation, groups):
+        return winograd.input_grad(engine, g, weight, padding, shape)
+    how = (padding, dilation, groups, shape)
+    if direct.serves(engine, dtype, weight.shape, stride):
+        return direct.input_grad(engine, g, weight, stride, *how)
+    library = conv_blas.serves(engine, dtype)
+    if turns and library is not None:
+        return conv_blas.input_grad(engine, library, g, weight, *how)
     made = engine.empty(shape, dtype)
     if not made.size:
         return made

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from itertools import product
+from math import gcd
+from typing import NamedTuple
+
 from burn_cube_backend.engine import Engine
-from burn_cube_backend.geometry import Ints, size_of
+from burn_cube_backend.geometry import Ints, dense, size_of
 from burn_cube_backend.kernels import direct_kernels as dk, direct_weight as dw
 from burn_cube_backend.kernels.create import filled
+from burn_cube_backend.kernels.maps import write
 from burn_cube_backend.lanes import LANES
 from burn_cube_backend.payload import CubeTensor
 from burn_std import DType, dtypes as d
@@ -20,20 +25,20 @@ BAND = 256 << 10
 STRETCH = 768
 
 
-def serves(engine: Engine, dtype: DType, weight: Ints) -> bool:
+def serves(engine: Engine, dtype: DType, weight: Ints, stride: Ints) -> bool:
     """Return whether a convolution with a weight of such a shape is computed here.
 
-    A kernel of one tap is a product of matrices: there is nothing to gather.
+    A kernel of one tap that skips nothing is a product of matrices.
     """
     return (
         engine.client.runtime.name == "cpu" and dtype is d.float32 and len(weight) < 5
-        and 1 < size_of(weight[2:]) <= MOST
+        and size_of(weight[2:]) <= MOST and (size_of(weight[2:]) > 1 or max(stride) > 1)
     )  # fmt: skip
 
 
 def serves_weight(weight: Ints, stride: Ints) -> bool:
     """Return whether the gradient of the weight is, too: long steps make short rows."""
-    return max(stride) == 1 or weight[1] < FEW
+    return size_of(weight[2:]) > 1 and (max(stride) == 1 or weight[1] < FEW)
 
 
 def flat(x: CubeTensor) -> CubeTensor:
@@ -53,6 +58,13 @@ def two(sizes: Ints, fill: int) -> tuple[int, int]:
 def rows_for(outs: int) -> int:
     """Return the output channels of a panel."""
     return 8 if outs > 2 else 1
+
+
+def rows_of(spec: dk.Windows, channels: int, pitch: int) -> int:
+    """Return how many output rows a band may have for its inputs to stay near."""
+    one = spec.elements(channels, 1, pitch)
+    more = spec.elements(channels, 2, pitch) - one
+    return 1 + (BAND // spec.dtype.itemsize - one) // more
 
 
 def forward(
@@ -90,9 +102,7 @@ def run(
         [u, w.buf, outs, channels, panels, w.offset, *w.strides],
     )  # fmt: skip
     pitch = out[1] + spec.further(1)
-    phases = len(spec.phases(0)) * len(spec.phases(1))
-    line = channels * phases * pitch
-    rows = BAND // (line * dtype.itemsize) - spec.further(0)
+    rows = rows_of(spec, channels, pitch)
     planes = x.shape[0] * groups
     most = -(-out[0] * planes // (4 * threads))
     rows = max(1, min(rows, out[0], most))
@@ -106,7 +116,7 @@ def run(
     jobs *= parts
     tasks = min(jobs, 4 * threads)
     length = -(-rows * pitch // LANES) * LANES + dk.VECTORS[height] * LANES
-    slot = length * height + line * (rows + spec.further(0)) + dk.VECTORS[height] * LANES
+    slot = length * height + spec.elements(channels, rows, pitch) + dk.VECTORS[height] * LANES
     slot = -(-slot // LANES) * LANES
     scratch = engine.flat(tasks * slot, dtype)
     numbers = [
@@ -119,26 +129,85 @@ def run(
     engine.cubes(dk.forward_kernel, (spec, bias is not None), tasks, args)
 
 
-def input_grad(
-    engine: Engine, g: CubeTensor, weight: CubeTensor, padding: Ints, dilation: Ints, groups: int,
-    shape: Ints,
-) -> CubeTensor:  # fmt: skip
-    """Return the gradient of the input for steps of one: a convolution with the weight turned."""
-    made = engine.empty(shape, g.dtype)
-    w, size = flat(weight), two(weight.shape[2:], 1)
-    o, c, *taps = w.strides
-    outs, channels = w.shape[0] // groups, w.shape[1]
-    turned = w.view(
-        (groups, channels, outs, *size), (o * outs, c, o, *(-s for s in taps)),
-        w.offset + sum((k - 1) * s for k, s in zip(size, taps, strict=True)),
-    )  # fmt: skip
-    holes = two(dilation, 1)
-    around = [h * (k - 1) - p for h, k, p in zip(holes, size, two(padding, 0), strict=True)]
-    run(
-        engine, flat(engine.row_major(g)), turned, None, made, two(shape[2:], 1), (1, 1),
-        (around[0], around[1]), holes,
-    )  # fmt: skip
+class Share(NamedTuple):
+    """The elements of a dim of the input with one remainder, and the taps that reach them.
+
+    Attributes:
+        start, step, extent: which elements.
+        tap, back, taps: the last tap that reaches them, how far before it the next one stands,
+            and how many there are.
+        padding, dilation: of the convolution that gives them.
+    """
+
+    start: int
+    step: int
+    extent: int
+    tap: int
+    back: int
+    taps: int
+    padding: int
+    dilation: int
+
+
+def shares(n: int, k: int, stride: int, padding: int, dilation: int) -> list[Share]:
+    """Return the parts of a dim of n elements, each a convolution with steps of one.
+
+    Example:
+        >>> [(s.start, s.taps, s.padding) for s in shares(6, 3, 2, 1, 1)]
+        [(0, 1, 0), (1, 2, 0)]
+    """
+    made = []
+    back = stride // gcd(stride, dilation)
+    for a in range(min(stride, n)):
+        taps = [i for i in range(k) if (a + padding - i * dilation) % stride == 0]
+        last = taps[-1] if taps else 0
+        first = (last * dilation - a - padding) // stride
+        made.append(
+            Share(a, stride, -(-(n - a) // stride), last, back, len(taps), first,
+                  back * dilation // stride)
+        )  # fmt: skip
     return made
+
+
+def input_grad(
+    engine: Engine, g: CubeTensor, weight: CubeTensor, stride: Ints, padding: Ints, dilation: Ints,
+    groups: int, shape: Ints,
+) -> CubeTensor:  # fmt: skip
+    """Return the gradient of the input: convolutions of g with the weight turned round."""
+    if not g.size or not size_of(shape):
+        return filled(engine, g.dtype, shape, 0)
+    g, w = flat(engine.row_major(g)), flat(weight)
+    o, c, *steps = w.strides
+    outs, channels = w.shape[0] // groups, w.shape[1]
+    how = two(stride, 1), two(padding, 0), two(dilation, 1)
+    lengths = two(shape[2:], 1)
+    dims = [shares(*sizes) for sizes in zip(lengths, w.shape[2:], *how, strict=True)]
+    reached = all(share.taps for dim in dims for share in dim)
+    full = flat(engine.empty(shape, g.dtype) if reached else filled(engine, g.dtype, shape, 0))
+    for down, across in product(*dims):
+        both = (down, across)
+        out = (down.extent, across.extent)
+        part = full.view(
+            (*shape[:2], *out),
+            (*full.strides[:2], *(p.step * s for p, s in zip(both, full.strides[2:], strict=True))),
+            sum(p.start * s for p, s in zip(both, full.strides[2:], strict=True)),
+        )  # fmt: skip
+        if not down.taps * across.taps:
+            continue  # no window reads them: zeros
+        turned = w.view(
+            (groups, channels, outs, down.taps, across.taps),
+            (o * outs, c, o, *(-p.back * s for p, s in zip(both, steps, strict=True))),
+            w.offset + sum(p.tap * s for p, s in zip(both, steps, strict=True)),
+        )  # fmt: skip
+        whole = max(down.step, across.step) == 1
+        made = full if whole else engine.empty(part.shape, g.dtype)
+        run(
+            engine, g, turned, None, made, out, (1, 1), (down.padding, across.padding),
+            (down.dilation, across.dilation),
+        )  # fmt: skip
+        if not whole:
+            write(engine, part, made)
+    return full.view(shape, dense(shape))
 
 
 def weight_grad(
@@ -156,15 +225,14 @@ def weight_grad(
     spec = dk.Windows(dtype, two(shape[2:], 1), two(stride, 1), two(dilation, 1), height)
     panels, taps = -(-outs // height), len(spec.taps)
     pitch = out[1] + spec.further(1)
-    line = channels * len(spec.phases(0)) * len(spec.phases(1)) * pitch
-    rows = min(BAND // (line * dtype.itemsize) - spec.further(0), STRETCH // pitch)
+    rows = min(rows_of(spec, channels, pitch), STRETCH // pitch)
     rows = max(1, min(rows, out[0]))
     bands = -(-out[0] // rows)
     rows = -(-out[0] // bands)
     jobs = x.shape[0] * groups * bands
     tasks = min(jobs, threads)
     run = -(-rows * pitch // LANES) * LANES + LANES
-    slot = run * panels * height + line * (rows + spec.further(0)) + LANES
+    slot = run * panels * height + spec.elements(channels, rows, pitch) + LANES
     slot = -(-slot // LANES) * LANES
     size = groups * panels * channels * taps * height
     parts, scratch = engine.flat(tasks * size, dtype), engine.flat(tasks * slot, dtype)

@@ -11,22 +11,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
+from itertools import chain
+from math import gcd
 from typing import NamedTuple
 
 from burn_cube import Kernel, Vector
 from burn_cube_backend.code import Buf, Code, Val
-from burn_cube_backend.lanes import LANES, Cell, copy_row, fma, load, splat, store
+from burn_cube_backend.lanes import LANES, Cell, copy_row, fma, load, same, splat, store
 from burn_std import DType, dtypes as d
 
 # Vectors of sums beside the output channels of a panel: together they fill the registers.
 VECTORS = {8: 3, 1: 8}
-# Taps that stand in one loop.
+# Taps that are written out.
 MOST = 16
-
-
-def same(v: Val) -> Val:
-    """Return the value."""
-    return v
 
 
 class Windows(NamedTuple):
@@ -47,6 +44,16 @@ class Windows(NamedTuple):
     def phases(self, dim: int) -> list[int]:
         """Return the remainders of places that windows read along a dim."""
         return sorted({k * self.dilation[dim] % self.stride[dim] for k in range(self.size[dim])})
+
+    @property
+    def loops(self) -> bool:
+        """Whether rows of taps are walked by a loop of the kernel."""
+        return len(self.taps) > MOST and self.size[0] >= self.stride[0]
+
+    def elements(self, channels: int, rows: int, pitch: int) -> int:
+        """Return the elements that a band of so many output rows takes."""
+        phases = len(self.phases(0)) * len(self.phases(1))
+        return channels * (phases * pitch * (rows + self.further(0)) + LANES)
 
     def further(self, dim: int) -> int:
         """Return how many steps behind its own a window reads."""
@@ -70,7 +77,7 @@ class Band:
         self.code, self.w, self.near, self.base, self.pitch = code, w, near, base, pitch
         self.tall = rows + w.further(0)
         self.down, self.across = w.phases(0), w.phases(1)
-        self.plane = self.tall * pitch * (len(self.down) * len(self.across))
+        self.plane = self.tall * pitch * (len(self.down) * len(self.across)) + LANES
 
     def tap(self, i: int, j: int) -> Val:
         """Return the distance at which a tap reads."""
@@ -79,6 +86,15 @@ class Band:
         column, b = divmod(j * w.dilation[1], w.stride[1])
         phase = self.down.index(a) * len(self.across) + self.across.index(b)
         return (self.tall * phase + row) * self.pitch + column
+
+    def far_tap(self, i: Val, j: int) -> Val:
+        """Return the distance at which a tap of a row that the kernel walks to reads."""
+        w = self.w
+        moved = i * w.dilation[0]
+        row = moved // w.stride[0]
+        # All multiples of the common divisor are phases, see `Windows.loops`.
+        phase = (moved - row * w.stride[0]) // gcd(w.dilation[0], w.stride[0])
+        return self.tap(0, j) + (phase * len(self.across) * self.tall + row) * self.pitch
 
     def fill(
         self, x: Buf, head: Val, channels: Val, first: Val, s: Jobs,
@@ -95,6 +111,9 @@ class Band:
                     phase = self.tall * (n * len(self.across)) + row
                     to = self.base + c * self.plane + phase * self.pitch
                     self._fill_row(x, to, source, inside, s, change)
+            # Vectors read behind the last row; what stands there meets zeros, so it must be finite.
+            none = code.const(0, Vector(self.w.dtype, LANES))
+            store(self.near, self.base + (c + 1) * self.plane - LANES, none)
             if after is not None:
                 after(c)
 
@@ -105,8 +124,8 @@ class Band:
         code, step, pitch = self.code, self.w.stride[1], self.pitch
         zero = code.const(0, self.w.dtype)
         for m, b in enumerate(self.across):
-            low = ((s.pad_width + (step - 1 - b)) // step).call("min", pitch)
-            high = (s.width + s.pad_width + (step - 1 - b)) // step
+            low = ((s.pad_width + (step - 1 - b)).call("max", 0) // step).call("min", pitch)
+            high = (s.width + s.pad_width + (step - 1 - b)).call("max", 0) // step
             high = high.call("min", pitch).call("max", low)
             low, high = inside.pick(low, pitch), inside.pick(high, pitch)
             here = to + self.tall * pitch * m
@@ -252,21 +271,27 @@ def multiply(
     """Set cells to sums over taps and channels: left [depth, tap, rows] times the band at `at`."""
     code, w, near = band.code, band.w, band.near
     rows = len(cells)
-    for row in cells:
-        for cell in row:
-            cell.clear()
-    lines = w.size[0] if len(w.taps) > MOST else 1
-    per = len(w.taps) // lines
-    for line in range(lines):
-        with code.loop(code.at(0), depth) as c:
-            here = band.base + c * band.plane + at
-            for n in range(line * per, (line + 1) * per):
-                to = here + band.tap(*w.taps[n])
-                lanes = [load(near, to + v * LANES) for v in range(len(cells[0]))]
-                for r in range(rows):
-                    one = splat(left[0][left[1] + (c * len(w.taps) + n) * rows + r])
-                    for v, lane in enumerate(lanes):
-                        cells[r][v].set(fma(one, lane, cells[r][v].get()))
+    for cell in chain(*cells):
+        cell.clear()
+    across = w.size[1] if w.loops else len(w.taps)
+
+    def line(row: Val, c: Val) -> None:
+        here = band.base + c * band.plane + at
+        there = left[1] + (c * len(w.taps) + row * across) * rows
+        for n in range(across):
+            to = here + (band.far_tap(row, n) if w.loops else band.tap(*w.taps[n]))
+            lanes = [load(near, to + v * LANES) for v in range(len(cells[0]))]
+            for r in range(rows):
+                one = splat(left[0][there + (n * rows + r)])
+                for v, lane in enumerate(lanes):
+                    cells[r][v].set(fma(one, lane, cells[r][v].get()))
+
+    with code.loop(code.at(0), depth) as c:
+        if w.loops:
+            with code.loop(code.at(0), code.at(w.size[0])) as row:
+                line(row, c)
+        else:
+            line(code.at(0), c)
 
 
 def plus(add: Val | None, value: Val) -> Val:

@@ -85,25 +85,32 @@ def products_kernel(w: Windows) -> Kernel:
 def _add(band: Band, out: Buf, to: Val, left: Val, run: Val, here: Val, stop: Val) -> None:
     """Add the products of the rows of a panel with a channel, at every tap."""
     code, w, near = band.code, band.w, band.near
-    taps, rows = w.taps, w.rows
-    parts = -(-len(taps) // COLUMNS[rows])
-    per = -(-len(taps) // parts)
-    for first in range(0, len(taps), per):
-        some = [band.tap(*tap) for tap in taps[first : first + per]]
+    rows = w.rows
+    across = w.size[1] if w.loops else len(w.taps)
+    per = -(-across // -(-across // COLUMNS[rows]))
+
+    def line(row: Val, first: int) -> None:
+        some = range(first, min(first + per, across))
+        taps = [band.far_tap(row, n) if w.loops else band.tap(*w.taps[n]) for n in some]
         cells = [[Cell(code, w.dtype) for _ in range(rows)] for _ in some]
         with code.loop(code.at(0), stop, code.at(LANES)) as q:
-            columns = [load(near, here + tap + q) for tap in some]
+            columns = [load(near, here + tap + q) for tap in taps]
             for r in range(rows):
                 one = load(near, left + run * r + q)
                 for cell, column in zip(cells, columns, strict=True):
                     cell[r].set(fma(one, column, cell[r].get()))
-        for n, cell in enumerate(cells):
-            at = to + (first + n) * rows
+        for n, cell in zip(some, cells, strict=True):
+            at = to + (row * across + n) * rows
             lanes = [c.get() for c in cell]
             if rows == 1:
                 out[at] = out[at] + total(lanes[0])
             else:
                 store(out, at, load(out, at, rows) + sums(lanes))
+
+    lines = code.at(w.size[0] if w.loops else 1)
+    with code.loop(code.at(0), lines) as row:
+        for first in range(0, across, per):
+            line(row, first)
 
 
 def gather_kernel(dtype: DType, rows: int, taps: int) -> Kernel:

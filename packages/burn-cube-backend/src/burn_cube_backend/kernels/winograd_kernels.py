@@ -24,6 +24,7 @@ from burn_cube_backend.lanes import (
     copy_row,
     fma,
     load,
+    same,
     splat,
     store,
     together,
@@ -265,24 +266,31 @@ def _gather(
     tiles = alone.pick(stop - start, s.across)
     low = begin.call("max", 0)
     have = (begin + tiles * 2 + 2).call("min", s.width) - low
-    zero = code.const(0, load(near, place.rows).op.type)
-    with code.loop(code.at(0), (end - head) * wide * 4, code.at(LANES)) as k:
+    zero = code.const(0, bad.kind)
+    change = finite if clean else same
+    before = head // s.down
+
+    def first_row(line: Val, image: Val) -> Val:
+        # Neighbours of an image share two rows; between images there are two more.
+        return place.rows + (line - head + image - before) * 2 * wide
+
+    used = first_row(end, (end - 1) // s.down + 1) - place.rows
+    with code.loop(code.at(0), used, code.at(LANES)) as k:
         store(near, place.rows + k, zero)
     with code.loop(code.at(0), channels) as c:
         with code.loop(head, end) as line:
             image = line // s.down
             top = (line - image * s.down) * 2 - s.pad_height
             source = offset + (image * channels + c) * s.height * s.width + low
-            for i in range(4):
+            to = first_row(line, image) + (low - begin)
+            fresh = line.eq(head) | line.eq(image * s.down)
+            with code.loop(fresh.pick(code.at(0), code.at(2)), code.at(4)) as i:
                 row = top + i
                 with code.when((row >= 0) & (row < s.height)):
-                    copy_row(
-                        near, place.rows + ((line - head) * 4 + i) * wide + (low - begin),
-                        x, source + row * s.width, have, finite if clean else lambda v: v,
-                    )  # fmt: skip
+                    copy_row(near, to + wide * i, x, source + row * s.width, have, change)
         with code.loop(head, end) as line:
             seg = segment(s, line, start, stop)
-            origin = place.rows + (line - head) * 4 * wide
+            origin = first_row(line, seg.image)
             target = place.points + c * TILES + seg.at
             shift = alone.pick(seg.first, code.at(0))
             with code.loop(seg.first, seg.stop, code.at(LANES)) as t:
@@ -309,12 +317,12 @@ def _scatter(
         with code.loop(seg.first, seg.stop, code.at(LANES)) as t:
             at = source + (t - seg.first)
             points = [load(near, at + p * (ROWS * TILES)) for p in range(POINTS)]
-            for i, pair in enumerate(output_tile(points)):
+            for n, pair in enumerate(output_tile(points)):
                 for k, v in enumerate(together(*pair)):
-                    to = place.lines + wide * i + (t - seg.first) * 2 + k * LANES
+                    to = place.lines + wide * n + (t - seg.first) * 2 + k * LANES
                     store(near, to, v if add is None else v + add)
         count = (seg.stop * 2).call("min", s.out_width) - seg.first * 2
-        for i in range(2):
+        with code.loop(code.at(0), code.at(2)) as i:
             row = seg.row * 2 + i
             with code.when(row < s.out_height):
                 to = ((seg.image * outs + channel) * s.out_height + row) * s.out_width

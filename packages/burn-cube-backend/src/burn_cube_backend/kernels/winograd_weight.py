@@ -68,7 +68,7 @@ def points_kernel(dtype: DType, gradient: bool) -> Kernel:
     def bring(line: Val) -> None:
         image = line // s.down
         top = (line - image * s.down) * 2 - up
-        for i in range(lines):
+        with code.loop(code.at(0), code.at(lines)) as i:
             to = base + ((line % 2) * lines + i) * wide
             row = top + i
             with code.when((row >= 0) & (row < height)) as branch:
