@@ -70,18 +70,32 @@ def test_without_a_library_the_kernels_multiply(monkeypatch):
     np.testing.assert_allclose(on.to_numpy(on.matmul(x, y)), with_library, 1e-5, 1e-4)
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.float16])
 @pytest.mark.parametrize("groups", [1, 2])
 @pytest.mark.parametrize(("stride", "padding", "dilation"), [(1, 0, 1), (1, 2, 1), (2, 1, 2)])
 @pytest.mark.parametrize("rank", [1, 2, 3])
-def test_convolutions_and_their_gradients(rank, stride, padding, dilation, groups):
+def test_convolutions_and_their_gradients(rank, stride, padding, dilation, groups, dtype):
     lengths, size = (9, 37, 6)[:rank], (3, 2, 3)[:rank]
     x, w, b = normal(2, 4, *lengths), normal(6, 4 // groups, *size), normal(6)
-    each = [(n,) * rank for n in (stride, padding, dilation)]
-    same("conv", [x, w, b], (*each, groups))
+    convolutions(x, w, b, [(n,) * rank for n in (stride, padding, dilation)], groups, dtype)
+
+
+def convolutions(x, w, b, each, groups, dtype):
+    """Compare a convolution and its gradients with the reference."""
+    x, w, b = (a.astype(dtype) for a in (x, w, b))
+    tolerance = 4e-3 if dtype is np.float16 else 3e-5
+    same("conv", [x, w, b], (*each, groups), tolerance)
     out = run("conv", [x, w, None], (*each, groups), FLEX)[0]
-    g = normal(*out.shape)
-    same("conv_weight_grad", [g, x], (*each, groups, w.shape))
-    same("conv_input_grad", [g, w], (*each, groups, x.shape))
+    g = normal(*out.shape, dtype=dtype)
+    same("conv_weight_grad", [g, x], (*each, groups, w.shape), tolerance)
+    same("conv_input_grad", [g, w], (*each, groups, x.shape), tolerance)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.float16])
+@pytest.mark.parametrize(("size", "stride", "channels"), [(1, 1, 4), (1, 2, 4), (3, 2, 40)])
+def test_convolutions_of_one_tap_and_of_windows_that_lie_apart(size, stride, channels, dtype):
+    x, w, b = normal(3, channels, 9, 11), normal(6, channels // 2, size, size), normal(6)
+    convolutions(x, w, b, [(n, n) for n in (stride, 0, 2)], 2, dtype)
 
 
 @pytest.mark.parametrize("shape", [(40, 37), (3, 70, 130), (2000, 16), (100_000,), (3, 50_000)])
@@ -116,6 +130,22 @@ def test_pooling_of_windows_that_overlap_and_overhang():
     for size in ((4, 3), (9, 8), (1, 1), (12, 5)):
         same("adaptive_avg_pool", [x], (size,))
         same("adaptive_avg_pool_backward", [normal(2, 3, *size)], (x.shape,))
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_maxima_of_rows_of_windows(seed):
+    dice = np.random.default_rng(seed)
+    kernel = (2, 2) if seed < 4 else tuple(int(n) for n in dice.integers(1, 5, 2))
+    stride = (2, 2) if seed < 4 else tuple(int(n) for n in dice.integers(1, 4, 2))
+    for _ in range(12):
+        shape = [int(n) for n in (*dice.integers(1, 4, 2), *dice.integers(4, 70, 2))]
+        padding = tuple(int(dice.integers(0, k // 2 + 1)) for k in kernel)
+        x = dice.integers(-3, 4, shape).astype(np.float32)  # equal ones: the first wins
+        x[dice.random(shape) < 0.1] = np.nan
+        x[dice.random(shape) < 0.2] = -np.inf
+        attrs = (kernel, stride, padding, (1, 1), bool(dice.integers(0, 2)))
+        for a, b in zip(*(run("max_pool", [x], attrs, on) for on in (CPU, FLEX)), strict=True):
+            np.testing.assert_array_equal(a, b)
 
 
 @pytest.mark.parametrize("flag", [False, True])

@@ -73,6 +73,39 @@ def train(device: Any, steps: int) -> tuple[list[float], list[Any]]:
     return [v.item() for v in losses], [p.numpy() for p in model.parameters()]
 
 
+def train_images(device: Any, steps: int) -> tuple[list[float], list[Any]]:
+    """Return losses and parameters of a convolutional network whose last batches are shorter."""
+    tracking = device.autodiff()
+    burn.manual_seed(4)
+    on = {"device": tracking}
+    model = nn.Sequential(
+        nn.Conv2d(1, 16, 3, **on), nn.ReLU(), nn.Conv2d(16, 24, 3, padding=1, **on), nn.ReLU(),
+        nn.MaxPool2d(2), nn.Conv2d(24, 20, 3, stride=2, **on), nn.Flatten(),
+        nn.Linear(20 * 9, 3, **on),
+    )  # fmt: skip
+    optimizer = optim.AdamW(lr=1e-2)
+    rng = np.random.default_rng(0)
+    losses = []
+    for step in range(steps):
+        count = 5 if step % 4 == 3 else 8
+        x = burn.tensor(rng.standard_normal((count, 1, 17, 17)).astype(np.float32), device=device)
+        y = burn.tensor(rng.integers(0, 3, count), device=device)
+        loss = F.cross_entropy(model(x), y)
+        optimizer.step(model, loss.backward())
+        losses.append(loss)
+    return [v.item() for v in losses], [p.numpy() for p in model.parameters()]
+
+
+def test_training_of_convolutions() -> None:
+    expected, params = train_images(EAGER, 12)
+    before = len(replays())
+    found, fused = train_images(FUSED, 12)
+    assert found == expected
+    for a, b in zip(fused, params, strict=True):
+        assert np.array_equal(a, b)
+    assert len(replays()) > before
+
+
 def test_training_with_a_rate_that_changes_and_random_numbers() -> None:
     expected, params = train(EAGER, 12)
     found, fused = train(FUSED, 12)

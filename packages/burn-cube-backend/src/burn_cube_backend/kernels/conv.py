@@ -16,7 +16,7 @@ from burn_cube_backend.kernels.maps import HALVES, combine, converted, copied, w
 from burn_cube_backend.kernels.matmul import product
 from burn_cube_backend.payload import CubeTensor
 from burn_cube_backend.table import kernel
-from burn_std import DType
+from burn_std import DType, dtypes as d
 
 
 def out_lengths(lengths: Ints, kernel: Ints, stride: Ints, padding: Ints, dilation: Ints) -> Ints:
@@ -44,6 +44,8 @@ def columns(
     dilation: Ints, groups: int,
 ) -> CubeTensor:  # fmt: skip
     """Return the windows of x [N, C, *L] as [N, groups, C / groups * prod(K), prod(out)]."""
+    if is_pointwise(kernel, stride, padding):
+        return in_groups(engine.row_major(x), groups)
     x = padded(engine, x, padding)
     n, channels = x.shape[0], x.shape[1] // groups
     batch, channel, *space = x.strides
@@ -63,6 +65,16 @@ def in_groups(x: CubeTensor, groups: int) -> CubeTensor:
     return x.view(shape, dense(shape))
 
 
+def is_pointwise(size: Ints, stride: Ints, padding: Ints) -> bool:
+    """Return whether windows are the elements themselves, so that nothing need be laid out."""
+    return size_of(size) == max(stride) == 1 and not any(padding)
+
+
+def widens(engine: Engine, dtype: DType) -> bool:
+    """Return whether halves are computed in float32 and rounded once, by its kernels."""
+    return dtype in HALVES and engine.client.runtime.name == "cpu"
+
+
 @kernel("conv")
 def conv(
     engine: Engine, x: CubeTensor, weight: CubeTensor, bias: CubeTensor | None, stride: Ints,
@@ -70,6 +82,11 @@ def conv(
 ) -> CubeTensor:  # fmt: skip
     """x [N, C, *L], weight [O, C / groups, *K] to [N, O, *out]."""
     dtype, size = x.dtype, weight.shape[2:]
+    if widens(engine, dtype):
+        wide_x, wide_w = converted(engine, x, d.float32), converted(engine, weight, d.float32)
+        wide_b = None if bias is None else converted(engine, bias, d.float32)
+        made = conv(engine, wide_x, wide_w, wide_b, stride, padding, dilation, groups)
+        return converted(engine, made, dtype)
     out = out_lengths(x.shape[2:], size, stride, padding, dilation)
     if winograd.serves(engine, dtype, weight.shape, stride, dilation, groups):
         return winograd.forward(engine, x, weight, bias, out, padding)
@@ -77,7 +94,7 @@ def conv(
         how = (out, stride, padding, dilation, groups)
         return direct.forward(engine, x, weight, bias, *how)
     library = conv_blas.serves(engine, dtype)
-    if library is not None:
+    if library is not None and not is_pointwise(size, stride, padding):
         args = (out, stride, padding, dilation, groups)
         return conv_blas.forward(engine, library, x, weight, bias, *args)
     windows = columns(engine, x, size, out, stride, padding, dilation, groups)
@@ -104,6 +121,10 @@ def conv_weight_grad(
     groups: int, shape: Ints,
 ) -> CubeTensor:  # fmt: skip
     """g [N, O, *out] and x [N, C, *L] to [O, C / groups, *K]; g says how many windows there are."""
+    if widens(engine, x.dtype):
+        wide_g, wide_x = converted(engine, g, d.float32), converted(engine, x, d.float32)
+        how = (stride, padding, dilation, groups, shape)
+        return converted(engine, conv_weight_grad(engine, wide_g, wide_x, *how), x.dtype)
     if winograd.serves(engine, x.dtype, shape, stride, dilation, groups):
         return winograd_weight.weight_grad(engine, g, x, padding, shape)
     if direct.serves(engine, x.dtype, shape, stride) and direct.serves_weight(shape, stride):
@@ -165,6 +186,10 @@ def conv_input_grad(
 ) -> CubeTensor:  # fmt: skip
     """g [N, O, *out], weight [O, C / groups, *K] to [N, C, *L]."""
     dtype, size, out = g.dtype, weight.shape[2:], g.shape[2:]
+    if widens(engine, dtype):
+        wide_g, wide_w = converted(engine, g, d.float32), converted(engine, weight, d.float32)
+        made = conv_input_grad(engine, wide_g, wide_w, stride, padding, dilation, groups, shape)
+        return converted(engine, made, dtype)
     around = [w * (k - 1) - p for w, k, p in zip(dilation, size, padding, strict=True)]
     turns = max(stride) == 1 and min(around) >= 0 and g.size > 0
     if turns and winograd.serves(engine, dtype, weight.shape, stride, dilation, groups):
@@ -173,7 +198,8 @@ def conv_input_grad(
     if direct.serves(engine, dtype, weight.shape, stride):
         return direct.input_grad(engine, g, weight, stride, *how)
     library = conv_blas.serves(engine, dtype)
-    if turns and library is not None:
+    pointwise = is_pointwise(size, stride, padding)
+    if turns and library is not None and not pointwise:
         return conv_blas.input_grad(engine, library, g, weight, *how)
     made = engine.empty(shape, dtype)
     if not made.size:
@@ -183,6 +209,8 @@ def conv_input_grad(
     g = in_groups(engine.row_major(g), groups)
     calm = wide(dtype)
     cols = product(engine, converted(engine, w, calm), converted(engine, g, calm))
+    if pointwise:
+        return converted(engine, cols.view(shape, dense(shape)), dtype)
     index = engine.index_dtype(made, cols, count=made.size)
     args = [
         made.buf, cols.buf, made.size, size_of(size), size_of(out), *shape[2:], *size, *out,

@@ -13,6 +13,8 @@ Source: Lavin and Gray, Fast Algorithms for Convolutional Neural Networks, 2015.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import NamedTuple
 
 from burn_cube import Kernel
@@ -139,13 +141,29 @@ class Segment(NamedTuple):
     at: Val
 
 
-def segment(s: Sizes, line: Val, start: Val, stop: Val) -> Segment:
-    """Return what of a row of tiles is in the block from `start` to before `stop`."""
-    image = line // s.down
-    head = line * s.across
-    first = (start - head).call("max", 0)
-    last = (stop - head).call("min", s.across)
-    return Segment(image, line - image * s.down, first, last, head + first - start)
+class Block:
+    """A run of tiles: numbers, and the rows of tiles from `head` to before `end` they are in."""
+
+    def __init__(self, code: Code, s: Sizes, start: Val, stop: Val) -> None:
+        self.code, self.s, self.start, self.stop = code, s, start, stop
+        self.head, self.end = start // s.across, (stop - 1) // s.across + 1
+        self.image = self.head // s.down
+        self.row = self.head - self.image * s.down
+
+    @contextmanager
+    def lines(self) -> Iterator[tuple[Val, Segment]]:
+        """Run the code that follows for every row of tiles."""
+        code, s = self.code, self.s
+        image, row = code.local(d.int64, self.image), code.local(d.int64, self.row)
+        with code.loop(self.head, self.end) as line:
+            head = line * s.across
+            first = (self.start - head).call("max", 0)
+            last = (self.stop - head).call("min", s.across)
+            yield line, Segment(image.get(), row.get(), first, last, head + first - self.start)
+            following = row.get() + 1
+            over = following.eq(s.down)
+            row.set(over.pick(0, following))
+            image.set(image.get() + over.pick(code.at(1), code.at(0)))
 
 
 def read_tiles(near: Buf, at: Val, width: Val, count: int = 4) -> list[list[Val]]:
@@ -199,13 +217,11 @@ def forward_kernel(dtype: DType, biased: bool) -> Kernel:
         start = block * TILES
         stop = (start + TILES).call("min", total)
         count = stop - start
-        head = start // s.across
-        end = (stop - 1) // s.across + 1
+        run = Block(code, s, start, stop)
         bad = Cell(code, dtype)
 
         def gather(clean: bool) -> None:
-            _gather(code, s, place, (scratch, x), bad, (head, end, start, stop),
-                    (channels, offset, wide), clean)  # fmt: skip
+            _gather(run, place, (scratch, x), bad, (channels, offset, wide), clean)
 
         bad.clear()
         gather(clean=False)
@@ -224,14 +240,8 @@ def forward_kernel(dtype: DType, biased: bool) -> Kernel:
                         (scratch, base + plane * p), (scratch, sums + p * (ROWS * TILES)),
                         channels, vectors,
                     )  # fmt: skip
-            left = (outs - panel * ROWS).call("min", ROWS)
-            with code.loop(code.at(0), left) as r:
-                channel = panel * ROWS + r
-                add = None
-                if bias is not None:
-                    add = splat(bias[bias_at[0] + channel * bias_at[1]])
-                _scatter(code, s, place, (out, scratch), (head, end, start, stop), r,
-                         (outs, channel, wide), add)  # fmt: skip
+            extents = (outs, panel * ROWS, (outs - panel * ROWS).call("min", ROWS), wide)
+            _scatter(run, place, (out, scratch), extents, (bias, *bias_at))
     return code.finish()
 
 
@@ -253,48 +263,43 @@ def multiply(
 
 
 def _gather(
-    code: Code, s: Sizes, place: Scratch, memory: tuple[Buf, Buf], bad: Cell,
-    block: tuple[Val, Val, Val, Val], extents: tuple[Val, Val, Val], clean: bool,
+    block: Block, place: Scratch, memory: tuple[Buf, Buf], bad: Cell,
+    extents: tuple[Val, Val, Val], clean: bool,
 ) -> None:  # fmt: skip
     """Write the transforms of a block: [point, channel, TILES]."""
-    near, x = memory
-    head, end, start, stop = block
-    channels, offset, wide = extents
+    code, s, (near, x), (channels, offset, wide) = block.code, block.s, memory, extents
+    head, end = block.head, block.end
     alone = (end - head).eq(1)
     # Of a single row only the columns of the block are read, else all.
-    begin = alone.pick(start - head * s.across, code.at(0)) * 2 - s.pad_width
-    tiles = alone.pick(stop - start, s.across)
+    skipped = alone.pick(block.start - head * s.across, code.at(0))
+    begin = skipped * 2 - s.pad_width
+    tiles = alone.pick(block.stop - block.start, s.across)
     low = begin.call("max", 0)
     have = (begin + tiles * 2 + 2).call("min", s.width) - low
-    zero = code.const(0, bad.kind)
-    change = finite if clean else same
-    before = head // s.down
+    zero, change = code.const(0, bad.kind), finite if clean else same
 
     def first_row(line: Val, image: Val) -> Val:
         # Neighbours of an image share two rows; between images there are two more.
-        return place.rows + (line - head + image - before) * 2 * wide
+        return place.rows + (line - head + image - block.image) * 2 * wide
 
     used = first_row(end, (end - 1) // s.down + 1) - place.rows
     with code.loop(code.at(0), used, code.at(LANES)) as k:
         store(near, place.rows + k, zero)
     with code.loop(code.at(0), channels) as c:
-        with code.loop(head, end) as line:
-            image = line // s.down
-            top = (line - image * s.down) * 2 - s.pad_height
-            source = offset + (image * channels + c) * s.height * s.width + low
-            to = first_row(line, image) + (low - begin)
-            fresh = line.eq(head) | line.eq(image * s.down)
+        with block.lines() as (line, seg):
+            top = seg.row * 2 - s.pad_height
+            source = offset + (seg.image * channels + c) * s.height * s.width + low
+            to = first_row(line, seg.image) + (low - begin)
+            fresh = line.eq(head) | seg.row.eq(0)
             with code.loop(fresh.pick(code.at(0), code.at(2)), code.at(4)) as i:
                 row = top + i
                 with code.when((row >= 0) & (row < s.height)):
                     copy_row(near, to + wide * i, x, source + row * s.width, have, change)
-        with code.loop(head, end) as line:
-            seg = segment(s, line, start, stop)
+        with block.lines() as (line, seg):
             origin = first_row(line, seg.image)
             target = place.points + c * TILES + seg.at
-            shift = alone.pick(seg.first, code.at(0))
             with code.loop(seg.first, seg.stop, code.at(LANES)) as t:
-                rows = read_tiles(near, origin + (t - shift) * 2, wide)
+                rows = read_tiles(near, origin + (t - skipped) * 2, wide)
                 if not clean:
                     for even, odd, further, last in rows:
                         for v in (even - further, odd - last):
@@ -304,15 +309,17 @@ def _gather(
 
 
 def _scatter(
-    code: Code, s: Sizes, place: Scratch, memory: tuple[Buf, Buf],
-    block: tuple[Val, Val, Val, Val], r: Val, extents: tuple[Val, Val, Val], add: Val | None,
+    block: Block, place: Scratch, memory: tuple[Buf, Buf], extents: tuple[Val, Val, Val, Val],
+    bias: tuple[Buf | None, *tuple[Val, ...]],
 ) -> None:  # fmt: skip
-    """Write the outputs of a block in one channel."""
-    out, near = memory
-    head, end, start, stop = block
-    outs, channel, wide = extents
-    with code.loop(head, end) as line:
-        seg = segment(s, line, start, stop)
+    """Write the outputs of a block in the channels of a panel."""
+    code, s, (out, near), (outs, first, count, wide) = block.code, block.s, memory, extents
+    buf, *bias_at = bias
+    with block.lines() as (_, seg), code.loop(code.at(0), count) as r:
+        channel = first + r
+        add = None
+        if buf is not None:
+            add = splat(buf[bias_at[0] + channel * bias_at[1]])
         source = place.sums + r * TILES + seg.at
         with code.loop(seg.first, seg.stop, code.at(LANES)) as t:
             at = source + (t - seg.first)
@@ -321,12 +328,12 @@ def _scatter(
                 for k, v in enumerate(together(*pair)):
                     to = place.lines + wide * n + (t - seg.first) * 2 + k * LANES
                     store(near, to, v if add is None else v + add)
-        count = (seg.stop * 2).call("min", s.out_width) - seg.first * 2
+        length = (seg.stop * 2).call("min", s.out_width) - seg.first * 2
         with code.loop(code.at(0), code.at(2)) as i:
             row = seg.row * 2 + i
             with code.when(row < s.out_height):
                 to = ((seg.image * outs + channel) * s.out_height + row) * s.out_width
-                copy_row(out, to + seg.first * 2, near, place.lines + wide * i, count)
+                copy_row(out, to + seg.first * 2, near, place.lines + wide * i, length)
 
 
 def mend_kernel(dtype: DType) -> Kernel:
