@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from burn_cube_backend.engine import Engine
 from burn_cube_backend.kernels import direct
 from burn_cube_backend.kernels.conv import out_lengths
 from tests.cube.test_cpu_providers import CPU, run
@@ -89,6 +90,22 @@ def test_nothing_in_nothing_out():
     how = ((1, 1), (2, 2), (1, 1))
     for shape in ((0, 3, 5, 5), (2, 3, 0, 5)):
         convolutions(np.zeros(shape, np.float32), normal(4, 3, 3, 3), normal(4), how, 1)
+
+
+def test_what_stood_in_memory_does_not_matter(monkeypatch):
+    def flat(engine, count, dtype, label=""):
+        made = plain(engine, count, dtype, label)
+        engine.client.runtime.write(
+            made.storage.handle, 0, memoryview(b"\xff" * (made.length * dtype.itemsize))
+        )
+        return made
+
+    plain = Engine.flat
+    monkeypatch.setattr(Engine, "flat", flat)
+    for size, how in (((3, 5), ((1, 1), (1, 2), (1, 1))), ((4, 7), ((2, 2), (0, 1), (1, 2)))):
+        convolutions(normal(2, 3, 13, 24), normal(9, 3, *size), normal(9), how, 1)
+    convolutions(normal(2, 17, 13, 24), normal(19, 17, 3, 3), None, ((1, 1), (1, 2), (1, 1)), 1)
+    convolutions(normal(2, 6, 13, 24), normal(6, 1, 3, 3), None, ((1, 1), (1, 2), (1, 1)), 6)
 
 
 def test_shares_cover_every_element_and_every_tap_once():

@@ -53,7 +53,15 @@ class Windows(NamedTuple):
     def elements(self, channels: int, rows: int, pitch: int) -> int:
         """Return the elements that a band of so many output rows takes."""
         phases = len(self.phases(0)) * len(self.phases(1))
-        return channels * (phases * pitch * (rows + self.further(0)) + LANES)
+        return channels * (phases * pitch * (rows + self.further(0)) + self.tail)
+
+    @property
+    def tail(self) -> int:
+        """Elements that stand behind a channel: vectors read there.
+
+        What they read meets zeros of a gradient, so it must be finite: zeros, too.
+        """
+        return -(-(self.further(1) + LANES) // LANES) * LANES
 
     def further(self, dim: int) -> int:
         """Return how many steps behind its own a window reads."""
@@ -77,7 +85,7 @@ class Band:
         self.code, self.w, self.near, self.base, self.pitch = code, w, near, base, pitch
         self.tall = rows + w.further(0)
         self.down, self.across = w.phases(0), w.phases(1)
-        self.plane = self.tall * pitch * (len(self.down) * len(self.across)) + LANES
+        self.plane = self.tall * pitch * (len(self.down) * len(self.across)) + w.tail
 
     def tap(self, i: int, j: int) -> Val:
         """Return the distance at which a tap reads."""
@@ -111,9 +119,9 @@ class Band:
                     phase = self.tall * (n * len(self.across)) + row
                     to = self.base + c * self.plane + phase * self.pitch
                     self._fill_row(x, to, source, inside, s, change)
-            # Vectors read behind the last row; what stands there meets zeros, so it must be finite.
             none = code.const(0, Vector(self.w.dtype, LANES))
-            store(self.near, self.base + (c + 1) * self.plane - LANES, none)
+            for k in range(LANES, self.w.tail + LANES, LANES):
+                store(self.near, self.base + (c + 1) * self.plane - k, none)
             if after is not None:
                 after(c)
 
