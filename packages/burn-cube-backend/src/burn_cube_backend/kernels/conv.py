@@ -1,7 +1,7 @@
-"""Convolution in 1 to 3 dims and its two gradients, as matrix products of gathered windows.
+"""Convolution in 1 to 3 dims and its two gradients: which way each takes.
 
-Windows are views of the padded input by strides; one copy lays them out as columns, and the tiled
-product of this package does the rest.
+The processor has kernels of its own, chosen by geometry. The way that all devices have is a matrix
+product of gathered windows: views of the padded input by strides, laid out as columns by one copy.
 """
 
 from __future__ import annotations
