@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 from weakref import ref
 
 from burn_backend import Kernel
@@ -14,8 +14,23 @@ from burn_std import BackendContractError, DType
 
 Made = Callable[..., Any]
 F = TypeVar("F", bound=Made)
-# Per entry: the function (engine, dtype) -> kernel, and whether its rule need not run first.
-MAKERS: dict[str, tuple[Callable[[Engine, Any], Made], bool]] = {}
+
+
+class Maker(NamedTuple):
+    """What is registered for an entry.
+
+    Attributes:
+        make: `(engine, dtype) -> kernel`.
+        checked: the entry's rule need not run first.
+        runtime: the one runtime that has this kernel; None for all of them.
+    """
+
+    make: Callable[[Engine, Any], Made]
+    checked: bool
+    runtime: str | None
+
+
+MAKERS: dict[str, Maker] = {}
 
 
 class Table(dict[str, Kernel]):
@@ -30,22 +45,25 @@ class Table(dict[str, Kernel]):
             self.bind(name)
 
     def bind(self, name: str) -> None:
-        """Take in the kernel of an entry."""
-        make, checked = MAKERS[name]
-        self[name] = Kernel(lambda dtype: make(self.engine, dtype), checked)
+        """Take in the kernel of an entry, if this runtime has it."""
+        make, checked, runtime = MAKERS[name]
+        if runtime in (None, self.engine.client.name):
+            self[name] = Kernel(lambda dtype: make(self.engine, dtype), checked)
 
 
 _live: list[ref[Table]] = []
 
 
-def _add(name: str, make: Callable[[Engine, Any], Made], checked: bool) -> None:
+def _add(
+    name: str, make: Callable[[Engine, Any], Made], checked: bool, runtime: str | None = None
+) -> None:
     if "::" in name:
         _ = CATALOG[name]  # raises for a name that nobody registered
         if name in MAKERS:
             raise BackendContractError(
                 name, "an operation has one kernel on this backend", got="a second one"
             )
-    MAKERS[name] = (make, checked)
+    MAKERS[name] = Maker(make, checked, runtime)
     _live[:] = [known for known in _live if known() is not None]
     for known in _live:
         table = known()
@@ -53,7 +71,9 @@ def _add(name: str, make: Callable[[Engine, Any], Made], checked: bool) -> None:
             table.bind(name)
 
 
-def kernel(name: str, *, checked: bool = False) -> Callable[[F], F]:
+def kernel(
+    name: str, *, checked: bool = False, runtime: str | None = None
+) -> Callable[[F], F]:
     """Register the kernel of an operation, for every device of this backend.
 
     A package registers its own operation's kernel at any time before the operation's first call
@@ -63,6 +83,8 @@ def kernel(name: str, *, checked: bool = False) -> Callable[[F], F]:
         name: entry of the catalogue.
         checked: the function itself raises for every illegal shape, so the entry's rule need not
             run first.
+        runtime: the only runtime that gets it; the devices of the others run the operation by its
+            parts.
 
     Returns:
         A decorator of a function `(engine, *inputs, *attrs)` that returns a `CubeTensor`, or a
@@ -110,7 +132,7 @@ def kernel(name: str, *, checked: bool = False) -> Callable[[F], F]:
 
             return call
 
-        _add(name, make, checked)
+        _add(name, make, checked, runtime)
         return fn
 
     return register

@@ -105,8 +105,8 @@ class Attr:
 # Attributes that are flags wherever they occur; `dtype` is None or a DType.
 FLAGS = (
     "accumulate", "causal", "ceil", "count_include_pad", "decoupled", "descending", "full", "gqa",
-    "keepdim", "largest", "log_target", "match_rms", "maximize", "nesterov", "no_prox", "pivot",
-    "return_counts", "return_inverse", "right", "sorted", "training", "transpose", "unit", "upper",
+    "keep", "keepdim", "largest", "log_target", "match_rms", "maximize", "nesterov", "no_prox",
+    "pivot", "return_counts", "return_inverse", "reverse", "right", "sorted", "training", "transpose", "unit", "upper",
 )  # fmt: skip
 
 

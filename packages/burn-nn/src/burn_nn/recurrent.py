@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from burn_core import Module, Parameter, init, is_training
 from burn_dispatch import Device
-from burn_nn.recurrent_cell import STEPS, Step
+from burn_nn.recurrent_cell import lstm_step
 from burn_nn.rnn import Lengths, PackedSequence, packed_like, pad_packed_sequence
 from burn_std import ArgumentError, DType, ShapeError
 from burn_tensor import Tensor, as_tensor, cat, functional as F, stack, where
@@ -26,7 +26,7 @@ class _Recurrent(Module):
 
     gates = 1
     states = 1
-    step = ""
+    cell = ""
 
     def _make(
         self, input_size: int, hidden_size: int, num_layers: int, bias: bool, batch_first: bool,
@@ -105,14 +105,14 @@ class _Recurrent(Module):
         single = rank == 2
         x = input.unsqueeze(1) if single else input.transpose(0, 1) if self.batch_first else input
         state = self._state(x, hx, single)
-        masks = None if lengths is None else _masks(name, x, lengths)
+        counts = None if lengths is None else _ends(name, x, lengths)
         ends = self._ends()
         last: list[State] = []
         for layer in range(self.num_layers):
             outs = []
             for k, end in enumerate(ends):
                 start = tuple(s[layer * len(ends) + k] for s in state)
-                out, final = self._direction(x, start, self._weights(layer, end), masks, k == 1)
+                out, final = self._direction(x, start, self._weights(layer, end), counts, k == 1)
                 outs.append(out)
                 last.append(final)
             x = cat(outs, -1) if len(outs) > 1 else outs[0]
@@ -138,34 +138,46 @@ class _Recurrent(Module):
         return state
 
     def _direction(
-        self, x: Tensor, state: State, weights: list[Any], masks: list[Tensor] | None, back: bool
+        self, x: Tensor, state: State, weights: list[Any], lengths: Tensor | None, back: bool
     ) -> tuple[Tensor, State]:
-        w_ih, w_hh, b_ih, b_hh, w_hr = weights
-        # The input's share of all steps is one product.
-        shares = F.linear(x, w_ih, b_ih).unbind(0)
-        step: Step = STEPS[self.step]
-        outs: list[Tensor] = []
-        order = range(len(shares) - 1, -1, -1) if back else range(len(shares))
-        for t in order:
-            new = step(shares[t], state, w_hh, b_hh, w_hr)
-            if masks is None:
-                state = new
-                outs.append(new[0])
-            else:
-                # A sequence that has ended keeps its state; one read backwards begins at its end.
-                state = tuple(where(masks[t], n, s) for n, s in zip(new, state, strict=True))
-                outs.append(where(masks[t], new[0], 0.0))
-        if not outs:
-            return x.new_zeros((0, x.shape[1], state[0].shape[-1])), state
-        return stack(outs[::-1] if back else outs), state
+        *usual, w_hr = weights
+        if w_hr is not None:
+            return _projected(x, state, weights, lengths, back)
+        h, c = (*state, None)[:2]
+        out, last, last_cell = F.recurrent(x, h, c, *usual, lengths, self.cell, back)
+        return out, (last,) if last_cell is None else (last, last_cell)
 
 
-def _masks(name: str, x: Tensor, lengths: Lengths) -> list[Tensor]:
-    """Return per step which sequences still run, [N, 1] each."""
+def _projected(
+    x: Tensor, state: State, weights: list[Any], lengths: Tensor | None, back: bool
+) -> tuple[Tensor, State]:
+    """Run an LSTM whose hidden state is projected, step by step."""
+    w_ih, w_hh, b_ih, b_hh, w_hr = weights
+    # The input's share of all steps is one product.
+    shares = F.linear(x, w_ih, b_ih).unbind(0)
+    outs: list[Tensor] = []
+    order = range(len(shares) - 1, -1, -1) if back else range(len(shares))
+    for t in order:
+        new = lstm_step(shares[t], state, w_hh, b_hh, w_hr)
+        if lengths is None:
+            state = new
+            outs.append(new[0])
+        else:
+            # A sequence that has ended keeps its state; one read backwards begins at its end.
+            active = (lengths > t).unsqueeze(-1)
+            state = tuple(where(active, n, s) for n, s in zip(new, state, strict=True))
+            outs.append(where(active, new[0], 0.0))
+    if not outs:
+        return x.new_zeros((0, x.shape[1], state[0].shape[-1])), state
+    return stack(outs[::-1] if back else outs), state
+
+
+def _ends(name: str, x: Tensor, lengths: Lengths) -> Tensor:
+    """Return how many steps of each sequence count, [N]."""
     ends = as_tensor(lengths).to_device(x.device.without_autodiff())
     if ends.shape != (x.shape[1],):
         raise ShapeError(name, "lengths has one number per sequence", got=ends.shape)
-    return [(ends > t).unsqueeze(-1) for t in range(x.shape[0])]
+    return ends
 
 
 class RNN(_Recurrent):
@@ -206,7 +218,7 @@ class RNN(_Recurrent):
         if nonlinearity not in ("tanh", "relu"):
             raise ArgumentError("RNN", "nonlinearity is tanh or relu", got=nonlinearity)
         self.nonlinearity = nonlinearity
-        self.step = f"rnn_{nonlinearity}"
+        self.cell = f"rnn_{nonlinearity}"
         self._make(input_size, hidden_size, num_layers, bias, batch_first, dropout, bidirectional,
                    0, device, dtype)  # fmt: skip
 
@@ -259,7 +271,7 @@ class GRU(_Recurrent):
     """
 
     gates = 3
-    step = "gru"
+    cell = "gru"
 
     def __init__(
         self, input_size: int, hidden_size: int, num_layers: int = 1, bias: bool = True,
@@ -321,7 +333,7 @@ class LSTM(_Recurrent):
 
     gates = 4
     states = 2
-    step = "lstm"
+    cell = "lstm"
 
     def __init__(
         self, input_size: int, hidden_size: int, num_layers: int = 1, bias: bool = True,

@@ -47,11 +47,6 @@ def gru_step(
     return (n + z * (h - n),)
 
 
-STEPS: dict[str, Step] = {
-    "rnn_tanh": _rnn(F.tanh), "rnn_relu": _rnn(F.relu), "lstm": lstm_step, "gru": gru_step,
-}  # fmt: skip
-
-
 class _Cell(Module):
     """What the cells share."""
 
@@ -123,7 +118,7 @@ class RNNCell(_Cell):
             input: the element.
             hx: the old state; 0 if None.
         """
-        step = STEPS[f"rnn_{self.nonlinearity}"]
+        step = _rnn(F.tanh if self.nonlinearity == "tanh" else F.relu)
         out: Tensor = self._step(step, input, None if hx is None else (hx,), 1)[0]
         return out
 

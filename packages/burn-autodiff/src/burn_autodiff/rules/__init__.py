@@ -12,6 +12,7 @@ from burn_autodiff.rules import (
     norm as norm,
     quant as quant,
     random as random,
+    recurrent as recurrent,
     reduce as reduce,
     shape as shape,
 )

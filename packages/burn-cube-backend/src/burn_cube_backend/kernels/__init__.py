@@ -15,6 +15,7 @@ from burn_cube_backend.kernels import (
     pooling_extra as pooling_extra,
     quantize as quantize,
     random as random,
+    recurrent as recurrent,
     reduce as reduce,
     resample as resample,
     rowwise as rowwise,

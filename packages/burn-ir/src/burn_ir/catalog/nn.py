@@ -1,7 +1,7 @@
 """Convolution, pooling, resampling, normalisation, attention, losses, quantisation."""
 
 from burn_ir.entry import op
-from burn_ir.rules import loss, nn
+from burn_ir.rules import loss, nn, recurrent
 
 # A table reads better with one entry on as few lines as it needs.
 # fmt: off
@@ -75,6 +75,16 @@ op("attention", "q^ k^ v^ mask?", "causal gqa scale@", nn.attention, "opaque",
 op("attention_backward", "g^ q^ k^ v^ mask?", "causal gqa scale@", nn.attention_backward, "opaque",
    "gradients of attention: (q, k, v, scores after scale and mask)", outputs="dq dk dv dscores",
    cost="compute", differentiable=False, derived="norm")
+op("recurrent", "x^ h^ c?^ weight_ih^ weight_hh^ bias_ih?^ bias_hh?^ lengths?",
+   "cell reverse keep", recurrent.recurrent, "opaque",
+   "a layer over a sequence, lstm, gru, rnn_tanh or rnn_relu: (out, last, last cell, gates, cells)",
+   accepts="float", outputs="out last last_cell gates cells", cost="compute", autocast="lower",
+   derived="recurrent")
+op("recurrent_backward",
+   "weight_hh^ h^ c?^ out^ gates^ cells^ g?^ g_last?^ g_last_cell?^ g_gates?^ g_cells?^ lengths?",
+   "cell reverse", recurrent.recurrent_backward, "opaque",
+   "gradients of what goes into the gates of recurrent, and of its first states",
+   accepts="float", outputs="d_gates d_hidden dh dc", cost="compute", derived="recurrent")
 
 for _name, _inputs, _attrs, _doc in (
     ("mse_loss", "x^ target^", "reduction", "(x - target)^2"),

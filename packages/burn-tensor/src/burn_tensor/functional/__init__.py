@@ -113,6 +113,7 @@ from burn_tensor.functional.rectifier import (
     softshrink,
     threshold,
 )
+from burn_tensor.functional.recurrent import recurrent
 from burn_tensor.functional.resize import (
     affine_grid,
     grid_sample,
@@ -237,6 +238,7 @@ __all__ = [
     "poisson_nll_loss",
     "prelu",
     "quiet_softmax",
+    "recurrent",
     "relu",
     "relu6",
     "rms_norm",
