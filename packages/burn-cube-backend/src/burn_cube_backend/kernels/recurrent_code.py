@@ -210,7 +210,7 @@ def forward_kernel(s: Spec) -> Kernel:
             i, o, g, u = sigmoid(v[0]), sigmoid(v[3]), v[2].call("tanh"), sigmoid(v[1])
             before = f.load("c", place)
             c = u * before + i * g
-            keep((i, u, g, o), row, lane)
+            keep((i, u, g, o), row, lane, active)
             if active is not None:
                 f.store("c_next", place, active.pick(c, before))
             else:
@@ -219,17 +219,18 @@ def forward_kernel(s: Spec) -> Kernel:
         elif gru:
             r, z = sigmoid(v[0]), sigmoid(v[1])
             n = (v[2] + r * v[3]).call("tanh")
-            keep((r, z, n, v[3]), row, lane)
+            keep((r, z, n, v[3]), row, lane, active)
             written(place, n + z * (f.load("h", place) - n), active)
         else:
             for k in range(s.vectors):
                 value = v[k].call("tanh") if s.cell == "rnn_tanh" else v[k].call("max", 0.0)
                 written(place + k * s.lanes, value, active)
 
-    def keep(values: tuple[Val, ...], row: Val, lane: Val) -> None:
+    def keep(values: tuple[Val, ...], row: Val, lane: Val, active: Val | None) -> None:
         if keeps:
             for v, value in enumerate(values):
-                f.store("gates", (row * 4 + v) * hidden + lane, value)
+                made = value if active is None else active.pick(value, f.number(0.0))
+                f.store("gates", (row * 4 + v) * hidden + lane, made)
 
     def written(place: Val, value: Val, active: Val | None) -> None:
         if active is None:

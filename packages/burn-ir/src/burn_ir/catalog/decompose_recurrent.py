@@ -28,6 +28,11 @@ def _running(ops: Ops, lengths: Tensor | None, step: int) -> Tensor | None:
     return None if lengths is None else ops.unsqueeze(ops.gt(lengths, step), (1,))
 
 
+def _nothing(ops: Ops, like: Tensor) -> Tensor:
+    """Return no elements, as a part of a matrix, so that it is tracked where that is."""
+    return ops.reshape(ops.slice(like, (1, 1), (0, 0), (0, 0)), (0,))
+
+
 def _choose(ops: Ops, active: Tensor | None, then: Tensor, other: Tensor | float) -> Tensor:
     return then if active is None else ops.where(active, then, other)
 
@@ -80,7 +85,7 @@ def recurrent(
             gates.append(_choose(ops, active, ops.cat(kept, 1), 0.0))
             if c is not None:
                 cells.append(c)
-    shape, none = (count, batch, hidden), zeros(ops, dtype, (0,))
+    shape, none = (count, batch, hidden), _nothing(ops, h)
     wide = (count, batch, KEPT[cell] * hidden)
     return (
         _stacked(ops, outs, reverse, dtype, shape), h, none if c is None else c,
@@ -116,7 +121,7 @@ def recurrent_backward(
     from the state into the gates of gru differs from what comes from the input: `d_hidden`.
     """
     (count, batch, hidden), dtype = out.shape, out.dtype
-    none, zero = zeros(ops, dtype, (0,)), zeros(ops, dtype, (batch, hidden))
+    none, zero = _nothing(ops, h), zeros(ops, dtype, (batch, hidden))
     dh = zero if g_last is None else g_last
     dc = zero if g_last_cell is None else g_last_cell
     inner: list[Tensor] = []

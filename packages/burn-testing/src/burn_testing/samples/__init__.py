@@ -16,6 +16,7 @@ from burn_testing.samples import (  # noqa: F401 - importing fills the tables
     pool,
     quant,
     random,
+    recurrent,
     reduce,
     resample,
     shape,
