@@ -267,8 +267,9 @@ class FusionBackend(Backend):
             code.append(outs)
         if entry.inputs:
             constants["TAKE"] = recorder.take
+            given = ", ".join(f"{i.name}_v" for i in entry.inputs)
             body.append(f"try: c_ = ({', '.join(code)},)")
-            body.append("except KeyError as e_: TAKE(seg_, e_.args[0]); continue")
+            body.append(f"except KeyError: TAKE(seg_, ({given},)); continue")
         else:
             body.append(f"c_ = ({', '.join(code)},)")
         if entry.multi:

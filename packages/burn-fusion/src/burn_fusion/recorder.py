@@ -10,6 +10,7 @@ from __future__ import annotations
 import signal
 import threading
 import weakref
+from collections.abc import Sequence
 from contextlib import suppress
 from itertools import islice
 from math import prod
@@ -48,6 +49,7 @@ class Recorder:
         inner: the backend that executes.
         tls: per thread, `tls.h.seg` is the open segment.
         classes: shape to axis classes, remembered.
+        sizes: shape to number of elements, remembered.
         programs: plans by program, then by what is live and what may be overwritten.
         plans_made, flushes: counts for reports and tests.
         lost: the fault of the device, after which nothing on it has a value.
@@ -56,9 +58,10 @@ class Recorder:
     def __init__(self, inner: Backend) -> None:
         self.inner = inner
         self.lock = threading.RLock()
-        self.holders: weakref.WeakSet[Holder] = weakref.WeakSet()
+        self.holders: list[weakref.ref[Holder]] = []
         self.tls = Local(self._register)
         self.classes = Memo(axis_classes)
+        self.sizes: Memo = Memo(prod)
         self.programs: dict[Any, dict[Any, Plan]] = {}
         self.remembered = 0
         self.churn = Churn()
@@ -68,7 +71,8 @@ class Recorder:
 
     def _register(self, holder: Holder) -> None:
         with self.lock:
-            self.holders.add(holder)
+            self.holders = [h for h in self.holders if h() is not None]
+            self.holders.append(weakref.ref(holder))
 
     # ---- called by generated functions ----------------------------------------------------
 
@@ -83,23 +87,38 @@ class Recorder:
         """
         return hash(tuple([v.op[0] for v in vals[-16:]])) & 3 == 0
 
-    def take(self, seg: Segment, value: Value) -> None:
-        """Take an external into a segment; called when an operation meets it there first.
+    def take(self, seg: Segment, inputs: Sequence[Any]) -> None:
+        """Take externals into a segment; called when an operation meets one there first.
 
         Cuts when the segment alone keeps too many bytes alive. The operation that asked records
         itself again, in what is then the open segment.
+
+        Args:
+            seg: the segment.
+            inputs: what the operation reads: values, None, lists of values.
         """
-        self.buffer(value)  # runs the segment that makes it, raises what went wrong there
-        seg.bits += _bits(value)
-        if seg.bits > seg.limit:
-            # references: the segment's list and slots, the loop, the argument of getrefcount
-            held = sum(_bits(v) for v in seg.ext if getrefcount(v) == 4)
-            if held > PINNED and self.tls.h.seg is seg:
-                self.flush(seg)
-            else:
-                seg.limit = seg.bits + PINNED // 2
-        seg.slots[value] = -1 - len(seg.ext)
-        seg.ext.append(value)
+        slots = seg.slots
+        for given in inputs:
+            for value in (given,) if given.__class__ is Value else given or ():
+                if value.seg is seg or value in slots:
+                    continue
+                self.buffer(value)  # runs the segment that makes it, raises what went wrong there
+                seg.bits += self.sizes[value.shape] * value.dtype.bits
+                if seg.bits > seg.limit and self._kept_too_much(seg):
+                    self.flush(seg)
+                slots[value] = -1 - len(seg.ext)
+                seg.ext.append(value)
+                if seg is not self.tls.h.seg:
+                    return
+
+    def _kept_too_much(self, seg: Segment) -> bool:
+        """Return whether the open segment alone keeps more than it may; else look again later."""
+        # references: the segment's list and slots, the loop, the argument of getrefcount
+        held = sum(_bits(v) for v in seg.ext if getrefcount(v) == 4)
+        if held > PINNED and self.tls.h.seg is seg:
+            return True
+        seg.limit = seg.bits + PINNED // 2
+        return False
 
     def buffer(self, value: Value) -> Any:
         """Return the payload of a value, running its segment if need be."""
@@ -123,16 +142,17 @@ class Recorder:
 
     def flush_all(self) -> None:
         """Flush the segments of all threads."""
-        with self.lock:
-            holders = list(self.holders)
-        for holder in holders:
-            self.flush(holder.seg)
+        for known in self.holders:
+            holder = known()
+            if holder is not None:
+                self.flush(holder.seg)
 
     def seal(self, seg: Segment) -> None:
         """Take a segment from its thread; later operations go to a new one."""
         with self.lock:
-            for holder in self.holders:
-                if holder.seg is seg:
+            for known in self.holders:
+                holder = known()
+                if holder is not None and holder.seg is seg:
                     holder.seg = Segment()
 
     def flush(self, seg: Segment) -> None:

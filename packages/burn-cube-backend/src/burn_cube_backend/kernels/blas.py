@@ -196,10 +196,10 @@ class Blas:
             self.entries[dtype], out, head, x.lead, y.lead, tail, total, grain, item, (x, y)
         )
 
-    def run(self, plan: Plan, x: int, y: int, out: int) -> None:
-        """Multiply matrices at addresses."""
+    def run(self, plan: Plan, x: int, y: int, out: int, bias: int) -> None:
+        """Multiply matrices at addresses; a bias at another one is added to every row."""
         entry, _, head, x_lead, y_lead, tail, total, grain, _, _ = plan
-        words = WORDS.pack(*head, x, x_lead, y, y_lead, out, *tail)
+        words = WORDS.pack(*head, x, x_lead, y, y_lead, out, *tail, bias)
         self.submit(NativeCall(entry, words, total, grain), plan)
 
     def submit(self, call: NativeCall, keep: Any, name: str = "product (BLAS)") -> None:
@@ -265,13 +265,16 @@ def _plan(blas: Blas, x: CubeTensor, y: CubeTensor) -> Plan | None:
     return blas.plan(x.dtype, (m, n, k), left, right, (*batch, m, n))
 
 
-def product(engine: Engine, x: CubeTensor, y: CubeTensor) -> CubeTensor | None:
+def product(
+    engine: Engine, x: CubeTensor, y: CubeTensor, bias: CubeTensor | None = None
+) -> CubeTensor | None:
     """Return the product of two tensors of matrices, or None where the library does not serve.
 
     Args:
         engine: the device.
         x: [..., M, K].
         y: [..., K, N], of the same dtype.
+        bias: [N], added to every row while the rows are in the cache.
     """
     dtype = x.dtype
     blas = provider(engine)
@@ -284,12 +287,13 @@ def product(engine: Engine, x: CubeTensor, y: CubeTensor) -> CubeTensor | None:
             return None
         if dtype in HALVES:
             x, y = converted(engine, x, d.float32), converted(engine, y, d.float32)
-            wide = product(engine, x, y)
+            bias = None if bias is None else converted(engine, bias, d.float32)
+            wide = product(engine, x, y, bias)
             return None if wide is None else converted(engine, wide, dtype)
         plan = _plan(blas, x, y)
         if plan is None:  # neither rows nor columns follow each other in memory
             x, y = (t if _matrix(t, t.shape[:-2]) else copied(engine, t) for t in (x, y))
-            return product(engine, x, y)
+            return product(engine, x, y, bias)
         if len(blas.plans) >= _MOST_PLANS:
             blas.plans.clear()
         blas.plans[key] = plan
@@ -297,5 +301,9 @@ def product(engine: Engine, x: CubeTensor, y: CubeTensor) -> CubeTensor | None:
     assert x.buf is not None and y.buf is not None and out.buf is not None  # noqa: S101 - solid
     item = plan.item
     at = x.buf.pointer + x.offset * item, y.buf.pointer + y.offset * item
-    blas.run(plan, at[0], at[1], out.buf.pointer)
+    plus = 0
+    if bias is not None:
+        bias = engine.row_major(bias)
+        plus = bias.buf.pointer + bias.offset * item  # type: ignore[union-attr]  # solid
+    blas.run(plan, at[0], at[1], out.buf.pointer, plus)
     return out

@@ -10,11 +10,11 @@ from __future__ import annotations
 import struct
 
 # Words of a job: function, transposes, extents, then addresses, leading dims, tables of batches,
-# and how a product is cut. `beta` stands as a double.
-WORDS = struct.Struct("=qqqqqqdqqqqqqqqqqqqqqq")
+# how a product is cut, and a vector that is added to every row, or 0. `beta` stands as a double.
+WORDS = struct.Struct("=qqqqqqdqqqqqqqqqqqqqqqq")
 _NAMES = (
     "fn", "ta", "tb", "m", "n", "k", "beta", "a", "lda", "b", "ldb", "c", "ldc", "atable",
-    "btable", "cstep", "parts", "columns", "piece", "apart", "bpart", "cpart",
+    "btable", "cstep", "parts", "columns", "piece", "apart", "bpart", "cpart", "bias",
 )  # fmt: skip
 
 _TEXT = """
@@ -31,7 +31,7 @@ entry:
   %bycolumns = icmp ne i64 %columns, 0
   br label %head
 head:
-  %i = phi i64 [%lo, %entry], [%next, %body]
+  %i = phi i64 [%lo, %entry], [%next, %after]
   %more = icmp slt i64 %i, %hi
   br i1 %more, label %body, label %done
 body:
@@ -63,6 +63,39 @@ body:
   %bb = inttoptr i64 %b2 to ptr
   %cc = inttoptr i64 %c2 to ptr
   call void %function(i32 101, i32 %ta32, i32 %tb32, i64 %mm, i64 %nn, i64 %k, {type} 1.0, ptr %aa, i64 %lda, ptr %bb, i64 %ldb, {type} %betav, ptr %cc, i64 %ldc)
+  %biased = icmp ne i64 %bias, 0
+  br i1 %biased, label %add, label %after
+add:
+  %column = select i1 %bycolumns, i64 %first, i64 0
+  %biasbytes = mul i64 %column, {size}
+  %biasplace = add i64 %bias, %biasbytes
+  %biasp = inttoptr i64 %biasplace to ptr
+  br label %rows
+rows:
+  %r = phi i64 [0, %add], [%r1, %rowend]
+  %rmore = icmp slt i64 %r, %mm
+  br i1 %rmore, label %row, label %after
+row:
+  %rl = mul i64 %r, %ldc
+  %rowp = getelementptr {type}, ptr %cc, i64 %rl
+  br label %cols
+cols:
+  %j = phi i64 [0, %row], [%j1, %col]
+  %jmore = icmp slt i64 %j, %nn
+  br i1 %jmore, label %col, label %rowend
+col:
+  %to = getelementptr {type}, ptr %rowp, i64 %j
+  %from = getelementptr {type}, ptr %biasp, i64 %j
+  %old = load {type}, ptr %to
+  %plus = load {type}, ptr %from
+  %sum = fadd {type} %old, %plus
+  store {type} %sum, ptr %to
+  %j1 = add i64 %j, 1
+  br label %cols
+rowend:
+  %r1 = add i64 %r, 1
+  br label %rows
+after:
   %next = add i64 %i, 1
   br label %head
 done:
@@ -168,8 +201,7 @@ def text() -> str:
     out = []
     for name, kind, size, convert in kinds:
         beta = convert.format("%betax")
-        out.append(_TEXT.format(name=name, type=kind, beta=beta, loads=_loads(_NAMES)))
-        out.append(
-            _CONV.format(name=name, type=kind, size=size, beta=beta, loads=_loads(_CONV_NAMES))
-        )
+        gemm, conv = _loads(_NAMES), _loads(_CONV_NAMES)
+        out.append(_TEXT.format(name=name, type=kind, size=size, beta=beta, loads=gemm))
+        out.append(_CONV.format(name=name, type=kind, size=size, beta=beta, loads=conv))
     return "".join(out)

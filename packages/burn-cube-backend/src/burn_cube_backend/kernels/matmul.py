@@ -11,11 +11,17 @@ from collections.abc import Callable
 from burn_cube import Kernel
 from burn_cube_backend.code import Code, Val
 from burn_cube_backend.engine import Engine
-from burn_cube_backend.geometry import broadcast_shape, broadcast_strides, size_of
+from burn_cube_backend.geometry import (
+    broadcast_shape,
+    broadcast_strides,
+    dense,
+    reshaped,
+    size_of,
+)
 from burn_cube_backend.kernels import blas, cublas, matmul_tiles
-from burn_cube_backend.kernels.maps import wide
+from burn_cube_backend.kernels.maps import computed, converted, wide
 from burn_cube_backend.payload import CubeTensor
-from burn_cube_backend.table import maker
+from burn_cube_backend.table import kernel, maker
 from burn_std import DType, dtypes as d
 
 # The tile of a cube, its depth, and the square of results of one unit.
@@ -141,6 +147,37 @@ def matmul(engine: Engine, x: CubeTensor, y: CubeTensor) -> CubeTensor:
         at = len(shape) - (1 if flat_y else 2)
         del shape[at], strides[at]
     return out.view(tuple(shape), tuple(strides))
+
+
+@kernel("linear", runtime="cpu")
+def linear(
+    engine: Engine, x: CubeTensor, weight: CubeTensor, bias: CubeTensor | None
+) -> CubeTensor:
+    """X times the transposed weight, plus bias; all rows of x in one product where they can be.
+
+    Elsewhere it runs by its parts, whose addition goes into a kernel with what follows.
+    """
+    dtype, lead, outs = x.dtype, x.shape[:-1], weight.shape[:-1]
+    if not outs:
+        weight = weight.view((1, *weight.shape), (0, *weight.strides))
+    rows, depth = size_of(lead), x.shape[-1]
+    steps = reshaped(x.shape, x.strides, (rows, depth))
+    flat = engine.row_major(x) if steps is None else x.view((rows, depth), steps)
+    if steps is None:
+        flat = flat.view((rows, depth), (depth, 1))
+    right = weight.view(weight.shape[::-1], weight.strides[::-1])
+    fits = bias is not None and bias.shape == outs and len(outs) == 1
+    made = blas.product(engine, flat, right, bias if fits else None)
+    late = None if fits and made is not None else bias
+    if made is None:
+        kind = wide(dtype)
+        made = product(engine, converted(engine, flat, kind), converted(engine, right, kind))
+    shape = (*lead, *outs)
+    made = made.view(shape, dense(shape))
+    if late is not None:
+        kind = made.dtype
+        made = computed(engine, "x + y", kind, x=made, y=converted(engine, late, kind))
+    return converted(engine, made, dtype)
 
 
 def product(engine: Engine, x: CubeTensor, y: CubeTensor) -> CubeTensor:
