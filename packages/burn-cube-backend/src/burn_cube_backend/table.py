@@ -71,9 +71,7 @@ def _add(
             table.bind(name)
 
 
-def kernel(
-    name: str, *, checked: bool = False, runtime: str | None = None
-) -> Callable[[F], F]:
+def kernel(name: str, *, checked: bool = False, runtime: str | None = None) -> Callable[[F], F]:
     """Register the kernel of an operation, for every device of this backend.
 
     A package registers its own operation's kernel at any time before the operation's first call

@@ -106,7 +106,8 @@ class Attr:
 FLAGS = (
     "accumulate", "causal", "ceil", "count_include_pad", "decoupled", "descending", "full", "gqa",
     "keep", "keepdim", "largest", "log_target", "match_rms", "maximize", "nesterov", "no_prox",
-    "pivot", "return_counts", "return_inverse", "reverse", "right", "sorted", "training", "transpose", "unit", "upper",
+    "pivot", "return_counts", "return_inverse", "reverse", "right", "sorted", "training",
+    "transpose", "unit", "upper",
 )  # fmt: skip
 
 

@@ -21,8 +21,10 @@ import numpy as np
 from burn_cube.spi import NativeCall, digest_of, kernel_cache, profiles
 from burn_cube_backend.engine import Engine
 from burn_cube_backend.geometry import Ints, broadcast_shape, broadcast_strides, size_of
+from burn_cube_backend.kernels import narrow
 from burn_cube_backend.kernels.blas_native import WORDS, text
 from burn_cube_backend.kernels.maps import HALVES, converted, copied
+from burn_cube_backend.kernels.narrow import Narrow
 from burn_cube_backend.payload import CubeTensor
 from burn_std import BackendLoadError, DType, dtypes as d
 
@@ -153,7 +155,7 @@ class Blas:
         self.runtime: Any = engine.client.runtime
         self.products = lib.products
         self.alone = Alone(lib)
-        self.plans: dict[Any, Plan] = {}
+        self.plans: dict[Any, Plan | Narrow] = {}
         compiler, source = jit(), text()
         key = digest_of("blas", source, compiler.machine)
         image = kernel_cache().get(key)
@@ -280,7 +282,7 @@ def product(
     blas = provider(engine)
     if blas is None or not dtype.is_float:
         return None
-    key = (dtype, x.shape, x.strides, y.shape, y.strides)
+    key = (dtype, x.shape, x.strides, y.shape, y.strides, bias is not None)
     plan = blas.plans.get(key)
     if plan is None:
         if not size_of(x.shape) or not size_of(y.shape):
@@ -290,7 +292,7 @@ def product(
             bias = None if bias is None else converted(engine, bias, d.float32)
             wide = product(engine, x, y, bias)
             return None if wide is None else converted(engine, wide, dtype)
-        plan = _plan(blas, x, y)
+        plan = narrow.plan(engine, x, y, bias is not None) or _plan(blas, x, y)
         if plan is None:  # neither rows nor columns follow each other in memory
             x, y = (t if _matrix(t, t.shape[:-2]) else copied(engine, t) for t in (x, y))
             return product(engine, x, y, bias)
@@ -299,11 +301,14 @@ def product(
         blas.plans[key] = plan
     out = engine.empty(plan.shape, dtype)
     assert x.buf is not None and y.buf is not None and out.buf is not None  # noqa: S101 - solid
+    bias = None if bias is None else engine.row_major(bias)
+    if isinstance(plan, Narrow):
+        plan.run(engine, x, y, out, bias)
+        return out
     item = plan.item
     at = x.buf.pointer + x.offset * item, y.buf.pointer + y.offset * item
     plus = 0
     if bias is not None:
-        bias = engine.row_major(bias)
         plus = bias.buf.pointer + bias.offset * item  # type: ignore[union-attr]  # solid
     blas.run(plan, at[0], at[1], out.buf.pointer, plus)
     return out

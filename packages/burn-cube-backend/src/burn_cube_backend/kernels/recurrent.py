@@ -6,14 +6,13 @@ Weights are packed once a call. Elsewhere the operations run by their parts.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache
 from typing import Any
 
-from burn_cube.spi import jit
 from burn_cube_backend.engine import Engine
 from burn_cube_backend.geometry import is_dense
 from burn_cube_backend.kernels.create import filled
 from burn_cube_backend.kernels.maps import HALVES, converted, copied
+from burn_cube_backend.kernels.narrow import COST, cut, registers
 from burn_cube_backend.kernels.recurrent_code import (
     SUMS,
     Spec,
@@ -24,22 +23,8 @@ from burn_cube_backend.kernels.recurrent_code import (
 )
 from burn_cube_backend.payload import CubeTensor
 from burn_cube_backend.table import kernel
+from burn_ir.rules.recurrent import GATES
 from burn_std import DType, dtypes as d
-
-GATES = {"lstm": 4, "gru": 3, "rnn_tanh": 1, "rnn_relu": 1}
-# What a vector operation of the innermost loop costs, in the runtime's unit.
-STEP_COST = 0.75
-
-
-@cache
-def registers() -> tuple[int, int]:
-    """Return the bytes of a vector register of this processor, and the rows that fit beside."""
-    machine = jit().machine
-    if "+avx512f" in machine:
-        return 64, 6
-    if "+avx2" in machine:
-        return 32, 2
-    return 16, 6 if machine.startswith(("aarch64", "arm64")) else 2
 
 
 class Tiles:
@@ -48,28 +33,27 @@ class Tiles:
     Attributes:
         lanes: elements of a vector.
         vectors: of a tile.
-        blocks: of rows.
+        rows: how rows are cut.
         count: cubes.
     """
 
     def __init__(self, engine: Engine, dtype: DType, batch: int, hidden: int, many: bool) -> None:
-        size, rows = registers()
+        size, most = registers()
         self.engine = engine
         self.dtype = dtype
         self.lanes = min(size // dtype.itemsize, 1 << (hidden.bit_length() - 1))
         self.vectors = min(SUMS, hidden // self.lanes) if many else 1
         self.width = self.lanes * self.vectors
         self.tiles = -(-hidden // self.width)
-        self.blocks = -(-batch // rows)
-        self.rows = batch // self.blocks
-        self.longer = batch - self.blocks * self.rows
+        self.rows = cut(batch, most)
         self.hidden = hidden
-        self.count = self.tiles * self.blocks
+        self.count = self.tiles * self.rows.blocks
 
     def spec(self, cell: str, masked: bool, *options: bool) -> Spec:
         """Return what a kernel depends on."""
         return Spec(
-            cell, self.dtype, self.lanes, self.vectors, self.rows, self.longer > 0, masked, options
+            cell, self.dtype, self.lanes, self.vectors, self.rows.rows, self.rows.longer > 0,
+            masked, options,
         )  # fmt: skip
 
     def panel(self, *parts: tuple[CubeTensor, int, int, int], columns: int) -> CubeTensor:
@@ -98,8 +82,9 @@ class Tiles:
     def run(self, make: Any, spec: Spec, depth: int, args: list[Any]) -> None:
         """Launch a step."""
         program: Any = self.engine.loaded(make, (spec,))
-        program.cost = max(1.0, STEP_COST * depth * (self.rows + 1) * SUMS)
-        self.engine.start(program, (self.count, 1, 1), [*args, self.blocks, self.longer])
+        program.cost = max(1.0, COST * depth * (self.rows.rows + 1) * SUMS)
+        last = (self.rows.blocks, self.rows.longer)
+        self.engine.start(program, (self.count, 1, 1), [*args, *last])
 
 
 def _at(x: CubeTensor, step: int = 0) -> list[Any]:

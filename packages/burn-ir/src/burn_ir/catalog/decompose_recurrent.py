@@ -180,5 +180,3 @@ def recurrent_backward(
     d_gates = _stacked(ops, outer, not reverse, dtype, wide)
     d_hidden = _stacked(ops, inner, not reverse, dtype, wide) if cell == "gru" else none
     return d_gates, d_hidden, dh, dc if lstm else none
-
-

@@ -54,9 +54,7 @@ def recurrent(
         if spec is not None and spec.shape != shape:
             raise ShapeError(op, f"{name} of {cell} is {list(shape)}", got=spec)
     if (bias_ih is None) != (bias_hh is None):
-        raise ArgumentError(
-            op, "biases come in pairs", got=f"bias_ih {bias_ih}, bias_hh {bias_hh}"
-        )
+        raise ArgumentError(op, "biases come in pairs", got=f"bias_ih {bias_ih}, bias_hh {bias_hh}")
     _lengths(op, lengths, batch)
     out, none = Spec((count, batch, hidden), x.dtype), Spec((0,), x.dtype)
     lstm = cell == "lstm"
