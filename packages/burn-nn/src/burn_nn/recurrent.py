@@ -140,11 +140,13 @@ class _Recurrent(Module):
     def _direction(
         self, x: Tensor, state: State, weights: list[Any], lengths: Tensor | None, back: bool
     ) -> tuple[Tensor, State]:
-        *usual, w_hr = weights
+        w_ih, w_hh, b_ih, b_hh, w_hr = weights
         if w_hr is not None:
             return _projected(x, state, weights, lengths, back)
-        h, c = (*state, None)[:2]
-        out, last, last_cell = F.recurrent(x, h, c, *usual, lengths, self.cell, back)
+        c = state[1] if len(state) > 1 else None
+        out, last, last_cell = F.recurrent(
+            x, state[0], c, w_ih, w_hh, b_ih, b_hh, lengths, self.cell, back
+        )
         return out, (last,) if last_cell is None else (last, last_cell)
 
 

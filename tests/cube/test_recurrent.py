@@ -1,0 +1,99 @@
+"""Recurrent layers on the cpu: all widths of vectors, replays and captures."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import burn
+from burn import nn, optim
+from burn_cube_backend.kernels import recurrent as kernels
+
+F = burn.functional
+CELLS = {"lstm": 4, "gru": 3, "rnn_tanh": 1, "rnn_relu": 1}
+REGISTERS = kernels.registers()
+
+
+def layer(place: str, cell: str, sizes: tuple[int, int, int, int], reverse: bool, ends: Any) -> Any:
+    """Return outputs and gradients of a layer."""
+    count, batch, inputs, hidden = sizes
+    dice, device = np.random.default_rng(5), burn.device(place).autodiff()
+    rows = CELLS[cell] * hidden
+
+    def leaf(*shape: int, scale: float = 1.0) -> Any:
+        values = dice.standard_normal(shape) * scale
+        return burn.tensor(values.astype(np.float32), device=device).require_grad()
+
+    small = 0.5 / hidden**0.5
+    x, h, c = leaf(batch, count, inputs), leaf(batch, hidden), leaf(batch, hidden)
+    weights = [leaf(rows, inputs, scale=0.3), leaf(rows, hidden, scale=small)]
+    biases = [leaf(rows, scale=0.2), leaf(rows, scale=0.2)]
+    lengths = None if ends is None else burn.tensor(ends, device=device.without_autodiff())
+    start = c if cell == "lstm" else None
+    # A transposed view: steps of the memory lie apart.
+    out, last, cells = F.recurrent(
+        x.transpose(0, 1), h, start, *weights, *biases, lengths, cell, reverse
+    )
+    loss = (out * out).sum() + (last * last * last).sum()
+    leaves = [x, h, *weights, *biases]
+    if cells is not None:
+        loss, leaves = loss + (cells * cells * cells).sum(), [*leaves, c]
+    grads = loss.backward()
+    made = [out, last, *([] if cells is None else [cells]), *(t.grad(grads) for t in leaves)]
+    return [t.numpy() for t in made]
+
+
+@pytest.mark.parametrize("registers", sorted({REGISTERS, (32, 2), (16, 3)}))
+@pytest.mark.parametrize("cell", CELLS)
+def test_tiles_of_all_widths(
+    cell: str, registers: tuple[int, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(kernels, "registers", lambda: registers)
+    for hidden, batch, reverse in ((1, 1, False), (5, 3, True), (20, 7, False), (70, 13, True)):
+        for ends in (None, [1 + k % 4 for k in range(batch)]):
+            sizes = (4, batch, 3, hidden)
+            expected = layer("flex", cell, sizes, reverse, ends)
+            for a, b in zip(layer("cpu", cell, sizes, reverse, ends), expected, strict=True):
+                assert np.abs(a - b).max() <= 2e-5 * max(1.0, np.abs(b).max())
+
+
+class Last(nn.Module):  # type: ignore[misc]
+    """Two recurrent layers and a head over the last step."""
+
+    def __init__(self, cls: Any, device: Any) -> None:
+        super().__init__()
+        self.cell = cls(6, 20, num_layers=2, bidirectional=True, batch_first=True, device=device)
+        self.head = nn.Linear(40, 3, device=device)
+
+    def forward(self, x: Any) -> Any:
+        return self.head(self.cell(x)[0][:, -1])
+
+
+def trained(place: str, cls: Any, captured: bool) -> list[np.ndarray[Any, Any]]:
+    """Return the parameters after 20 steps."""
+    device = burn.device(place).autodiff()
+    burn.manual_seed(0)
+    model, dice = Last(cls, device), np.random.default_rng(1)
+    for p in model.parameters():
+        p.set(burn.tensor(dice.standard_normal(p.shape).astype(np.float32) * 0.2, device=device))
+    optimizer = optim.Adam(lr=1e-2)
+
+    def step(x: Any, y: Any) -> None:
+        optimizer.step(model, F.cross_entropy(model(x), y).backward())
+
+    fn = burn.capture(step, state=(model, optimizer)) if captured else step
+    for _ in range(20):
+        x = dice.standard_normal((4, 5, 6)).astype(np.float32)
+        plain = device.without_autodiff()
+        fn(burn.tensor(x, device=plain), burn.tensor(dice.integers(0, 3, 4), device=plain))
+    return [p.numpy() for p in model.parameters()]
+
+
+@pytest.mark.parametrize("cls", [nn.LSTM, nn.GRU, nn.RNN])
+def test_steps_are_the_same_at_once_recorded_and_captured(cls: Any) -> None:
+    expected = trained("cpu", cls, False)
+    for captured in (False, True):
+        for a, b in zip(trained("fusion-cpu", cls, captured), expected, strict=True):
+            np.testing.assert_array_equal(a, b)
