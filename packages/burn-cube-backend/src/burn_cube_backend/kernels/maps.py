@@ -23,6 +23,7 @@ from burn_cube_backend.geometry import (
     dense as row_major,
     size_of,
 )
+from burn_cube_backend.kernels.copies import copied_well
 from burn_cube_backend.late import Late
 from burn_cube_backend.payload import CubeTensor
 from burn_cube_backend.scalar_code import LARGEST, Expression
@@ -564,6 +565,8 @@ def copied(engine: Engine, x: CubeTensor, dtype: DType | None = None) -> CubeTen
 
 def write(engine: Engine, out: CubeTensor, x: CubeTensor) -> CubeTensor:
     """Write a tensor, broadcast and converted, into a window of another that nobody else reads."""
+    if x.shape == out.shape and copied_well(engine, out, x):
+        return out
     operands = (Operand("x", x.dtype, False),)
     plan = plan_of(engine, "copy", _IDENTITY, operands, out.dtype, [x], out)
     return launch(engine, plan, out, [x], ())
