@@ -27,8 +27,9 @@ FEW_ROWS, SOME_ROWS, MOST_ROWS, SMALL = 16, 32, 96, 1 << 20
 LEAST_DEPTH = 64
 # Multiplications below which a call of the library costs nothing that could be saved.
 LEAST_WORK = 1 << 12
-# What a vector operation costs, in the runtime's unit.
-COST = 0.75
+# What a vector operation costs, in the runtime's unit, and at least, where its operand comes from
+# beyond the first cache and serves few rows.
+COST, STREAM = 0.75, 6.0
 
 
 @cache
@@ -60,6 +61,11 @@ def cut(count: int, most: int) -> Rows:
     blocks = -(-count // most)
     rows = count // blocks
     return Rows(blocks, rows, count - blocks * rows)
+
+
+def vector_cost(rows: int) -> float:
+    """Return what a vector of the right matrix costs that is multiplied by so many rows."""
+    return max(COST * (rows + 1), STREAM)
 
 
 class Spec(NamedTuple):
@@ -227,7 +233,7 @@ def plan(engine: Engine, x: CubeTensor, y: CubeTensor, biased: bool) -> Narrow |
         return None
     rows = cut(m, most)
     spec = Spec(dtype, across, lanes, columns, rows.rows, rows.longer > 0, biased)
-    cost = COST * k * columns * (rows.rows + 1) / (lanes if across else 1)
+    cost = vector_cost(rows.rows) * k * columns / (lanes if across else 1)
     return Narrow(
         engine.loaded(narrow_kernel, (spec,)), -(-n // width) * rows.blocks, max(1.0, cost),
         (m, n), x_row, w_row, (k, n, rows.blocks, rows.longer),

@@ -12,7 +12,7 @@ from burn_cube_backend.engine import Engine
 from burn_cube_backend.geometry import is_dense
 from burn_cube_backend.kernels.create import filled
 from burn_cube_backend.kernels.maps import HALVES, converted, copied
-from burn_cube_backend.kernels.narrow import COST, cut, registers
+from burn_cube_backend.kernels.narrow import cut, registers, vector_cost
 from burn_cube_backend.kernels.recurrent_code import (
     SUMS,
     Spec,
@@ -84,7 +84,7 @@ class Tiles:
     def run(self, make: Any, spec: Spec, depth: int, args: list[Any]) -> None:
         """Launch a step."""
         program: Any = self.engine.loaded(make, (spec,))
-        program.cost = max(1.0, COST * depth * (self.rows.rows + 1) * SUMS)
+        program.cost = max(1.0, vector_cost(self.rows.rows) * depth * SUMS)
         last = (self.rows.blocks, self.rows.longer)
         self.engine.start(program, (self.count, 1, 1), [*args, *last])
 
