@@ -84,7 +84,8 @@ op("recurrent_backward",
    "weight_hh^ h^ c?^ out^ gates^ cells^ g?^ g_last?^ g_last_cell?^ g_gates?^ g_cells?^ lengths?",
    "cell reverse", recurrent.recurrent_backward, "opaque",
    "gradients of what goes into the gates of recurrent, and of its first states",
-   accepts="float", outputs="d_gates d_hidden dh dc", cost="compute", derived="recurrent")
+   accepts="float", outputs="d_gates d_hidden dh dc", cost="compute", differentiable=False,
+   derived="recurrent")
 
 for _name, _inputs, _attrs, _doc in (
     ("mse_loss", "x^ target^", "reduction", "(x - target)^2"),
