@@ -113,7 +113,7 @@ from burn_tensor.functional.rectifier import (
     softshrink,
     threshold,
 )
-from burn_tensor.functional.recurrent import recurrent
+from burn_tensor.functional.recurrence import recurrent
 from burn_tensor.functional.resize import (
     affine_grid,
     grid_sample,
