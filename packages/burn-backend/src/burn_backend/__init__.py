@@ -18,7 +18,13 @@ from burn_backend.fragments import (
     infer_key as infer_key,
     payload_names as payload_names,
 )
-from burn_backend.fusing import Fuser as Fuser, Group as Group, Part as Part
+from burn_backend.fusing import (
+    Form as Form,
+    Fused as Fused,
+    Fuser as Fuser,
+    Group as Group,
+    Part as Part,
+)
 from burn_backend.kernel import Kernel as Kernel
 from burn_backend.scalar import check_scalar as check_scalar, plain_scalar as plain_scalar
 from burn_backend.tensor import (

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple, Protocol
 
 from burn_ir import Entry
 from burn_std import DType
+
+# What a value of a group of rows is: `full` has an element for each place of a row, `kept` one for
+# each row and extents of 1 in place of the row's dims, `cut` the same without those dims.
+Form = Literal["full", "kept", "cut"]
 
 
 class Part(NamedTuple):
@@ -17,9 +21,10 @@ class Part(NamedTuple):
         inputs: per input a part of the group by its number, an outside tensor as -1 - number, or
             None for one that is absent.
         static: its static attributes.
-        numbers: how many run-time numbers it takes.
+        numbers: how many run-time values it takes.
         lead: dtype of the input that leads the promotion.
         dtype: of its result.
+        form: what its result is.
     """
 
     name: str
@@ -28,33 +33,57 @@ class Part(NamedTuple):
     numbers: int
     lead: DType
     dtype: DType
+    form: Form = "full"
 
 
 class Group(NamedTuple):
-    """Elementwise operations over one shape, and numbers (`full` of rank 0) that they read.
+    """Operations that one kernel computes, and numbers (`full` of rank 0) that they read.
 
-    Every part that is no number has the shape to which the outside tensors broadcast.
+    Without rows, all are elementwise and every part that is no number has the shape to which the
+    outside tensors broadcast. With rows, the last `rows` dims of one shape are a row; parts are
+
+    - elementwise operations on `full`, `kept` or `cut` values, read along a result as broadcasting
+      has it;
+    - reductions of a whole row: `full` to `kept` or `cut`;
+    - views: `expand` from `kept` to `full`; `squeeze`, `unsqueeze` and `reshape` between `kept`
+      and `cut`;
+    - `gather` along the last dim, of one element per row (`rows` is 1): `kept`. That index and
+      rows fit each other is known.
 
     Attributes:
         parts: operations, each after those that it reads.
         outside: dtypes of the tensors from outside.
-        outputs: the parts whose results are wanted.
+        outputs: the parts whose results are wanted; no views.
+        rows: how many dims a row has, 0 where there are none.
+        cut: which outside tensors are read along shapes without the row's dims.
     """
 
     parts: tuple[Part, ...]
     outside: tuple[DType, ...]
     outputs: tuple[int, ...]
+    rows: int = 0
+    cut: tuple[bool, ...] = ()
+
+
+# Outside payloads and then the run-time values of all parts, in order, to the wanted results.
+Fused = Callable[..., tuple[Any, ...]]
 
 
 class Fuser(Protocol):
     """A backend's side of fusion."""
 
     def takes(self, entry: Entry, dtypes: Sequence[DType], out: DType) -> bool:
-        """Return whether an elementwise operation can be a part, for dtypes of its inputs."""
+        """Return whether an operation can be a part, for dtypes of its inputs.
 
-    def fuse(self, group: Group) -> Callable[..., tuple[Any, ...]]:
+        Asked of elementwise operations, of reductions, and of `gather`.
+        """
+
+    def fuse(self, group: Group, apart: Fused) -> Fused:
         """Return the kernel of a group.
 
-        It takes the outside payloads and then the numbers of all parts, in order, and returns the
-        wanted results.
+        Args:
+            group: what it computes.
+            apart: the same with rows left to the operations' own kernels; taken where shapes or
+                layouts show that one kernel would be slower, or would give other bits. A group
+                without rows has no need of it.
         """

@@ -11,10 +11,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from burn_backend import Group, Part
+from burn_backend import Fused, Group, Part
 from burn_cube import Kernel, Vector
 from burn_cube_backend.code import UNITS, Code, Val
 from burn_cube_backend.engine import Engine
+from burn_cube_backend.fused_rows import FusedRows
 from burn_cube_backend.geometry import (
     Ints,
     broadcast_shape,
@@ -25,10 +26,13 @@ from burn_cube_backend.geometry import (
 )
 from burn_cube_backend.kernels.create import wrapped
 from burn_cube_backend.kernels.maps import is_map, plain, vector_width, wide
+from burn_cube_backend.part_code import part_value
 from burn_cube_backend.payload import CubeTensor
-from burn_cube_backend.scalar_code import LARGEST, Expression
-from burn_ir import CATALOG, Entry, Node, bind, parse
+from burn_ir import Entry
 from burn_std import DType
+
+# What a group with rows may hold beside elementwise operations.
+_OF_ROWS = ("sum", "prod", "amax", "amin", "any", "all", "gather")
 
 
 class Form(NamedTuple):
@@ -193,47 +197,19 @@ class _Writer:
         return [made[p] for p in self.group.outputs]
 
     def _part(self, p: int, part: Part, outside: Sequence[Val], made: Sequence[Val]) -> Val:
+        numbers = [self.numbers[p, j] for j in range(part.numbers)]
         if part.name == "full":
-            value = self.numbers[p, 0]
+            (value,) = numbers
             assert value is not None  # noqa: S101 - a `full` has a number
             return value.cast(part.dtype)
-        entry, node = CATALOG[part.name], _expression(part.name)
-        known: dict[str, Any] = {"floating": part.lead.is_float, "largest": LARGEST.get(part.lead)}
-        env: dict[str, Any] = {}
-        for given, at in zip(entry.inputs, part.inputs, strict=True):
-            if at is None:
-                known[given.name] = None
-            else:
-                x = outside[-1 - at] if at < 0 else made[at]
-                env[given.name] = x.cast(wide(x.dtype))
-        static = iter(part.static)
-        place = 0
-        for attr in entry.attrs:
-            if attr.kind == "static":
-                known[attr.name] = next(static)
-                continue
-            number = self.numbers[p, place]
-            place += 1
-            if number is None:
-                known[attr.name] = None
-            else:
-                env[attr.name] = number
-        node = bind(node, known)
-        return Expression(self.code, env, wide(part.lead)).value(node).cast(part.dtype)
+        given = [
+            None if i is None else outside[-1 - i] if i < 0 else made[i] for i in part.inputs
+        ]
+        return part_value(self.code, part, given, numbers)
 
 
 def _numbered(group: Group) -> list[tuple[int, int]]:
     return list(enumerate(group.outputs))
-
-
-_PARSED: dict[str, Node] = {}
-
-
-def _expression(name: str) -> Node:
-    found = _PARSED.get(name)
-    if found is None:
-        found = _PARSED[name] = parse(CATALOG[name].expr or "", name)
-    return found
 
 
 class FusedMap:
@@ -344,19 +320,22 @@ class CubeFuser:
     def __init__(self, engine: Engine, supported: Callable[[DType], bool]) -> None:
         self.engine = engine
         self.supported = supported
-        self.made: dict[Group, FusedMap] = {}
+        self.made: dict[Group, Fused] = {}
 
     def takes(self, entry: Entry, dtypes: Sequence[DType], out: DType) -> bool:
-        """Return whether an operation has an expression and the device its dtypes."""
-        if not is_map(entry):
+        """Return whether an operation can be a part and the device has its dtypes."""
+        if not (is_map(entry) or entry.name in _OF_ROWS):
             return False
         return all(not t.is_quantized and self.supported(t) for t in (*dtypes, out))
 
-    def fuse(self, group: Group) -> FusedMap:
+    def fuse(self, group: Group, apart: Fused) -> Fused:
         """Return the kernel of a group; equal groups share one."""
         found = self.made.get(group)
         if found is None:
             if len(self.made) >= 4096:
                 self.made.clear()
-            found = self.made[group] = FusedMap(self.engine, group)
+            made: Fused = FusedMap(self.engine, group)
+            if group.rows:
+                made = FusedRows(self.engine, group, apart)
+            found = self.made[group] = made
         return found

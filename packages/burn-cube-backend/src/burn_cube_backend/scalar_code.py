@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from burn_cube.spi import width_of
 from burn_cube_backend.code import Code, Val
 from burn_ir import Node
 from burn_std import DType, dtypes as d
@@ -70,7 +71,7 @@ class Expression:
             return self._where(args)
         kind = self.dtype if first is None else first.dtype
         vals = [a if isinstance(a, Val) else self.code.const(a, kind) for a in args]
-        return self._operation(op, vals)
+        return self._operation(op, even(vals))
 
     def _where(self, args: list[Any]) -> Any:
         cond, then, other = args
@@ -79,6 +80,7 @@ class Expression:
         known = next((a for a in (then, other) if isinstance(a, Val)), None)
         kind = known.dtype if known is not None else self.dtype
         a, b = (v if isinstance(v, Val) else self.code.const(v, kind) for v in (then, other))
+        cond, a, b = even([cond, a, b])
         return cond.pick(a, b)
 
     def _operation(self, op: str, vals: list[Val]) -> Val:
@@ -95,9 +97,27 @@ class Expression:
         return x.call(_SAME.get(op, op), *rest)
 
 
+def even(vals: list[Val]) -> list[Val]:
+    """Return values as vectors of one width, where one of them is a vector."""
+    width = max(width_of(v.op.type) for v in vals)
+    if width == 1:
+        return vals
+    return [
+        v if width_of(v.op.type) == width else Val(v.code, v.code.b.splat(v.op, width))
+        for v in vals
+    ]
+
+
 def integer_power(code: Code, x: Val, y: Val) -> Val:
     """Return x to the power y by squaring; of negative powers only those of 1 and -1 are left."""
     dtype = x.dtype
+    width = width_of(x.op.type)
+    if width > 1:
+        lanes = [
+            integer_power(code, *(Val(code, code.b.extract(v.op, k)) for v in (x, y))).op
+            for k in range(width)
+        ]
+        return Val(code, code.b.vector(*lanes))
     result, base, left = code.local(dtype, 1), code.local(dtype, x), code.local(dtype, y)
     bits = code.const(dtype.bits - (1 if dtype.is_signed else 0), d.int32)
     with code.loop(0, bits):

@@ -1,9 +1,9 @@
-"""Which steps of a program become one kernel: elementwise operations over one shape.
+"""Which steps of a program become one kernel: elementwise operations, and rows of reductions.
 
-Shapes are not known here, only the class of each axis (0, 1, many). That is enough: where an
-elementwise result and its input have many elements along an axis, they have equally many; so
-results and inputs of equal rank and classes have one shape, whatever it is, and operations over
-one shape go together as long as nothing outside the group stands between them.
+Operations over one shape go together as long as nothing outside the group stands between them.
+What is reduced over the last dims joins with what it is computed from and with what reads it, along
+the same rows: softmax by hand is one kernel. Shapes are not known here, only which are equal
+(`extents`); whether one kernel pays for the extents of a run is for the backend to say.
 """
 
 from __future__ import annotations
@@ -12,16 +12,15 @@ import heapq
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from burn_backend import Fuser, Group, Part
-from burn_fusion.segment import axis_classes
+from burn_backend import Form, Fuser, Group, Part
+from burn_fusion.extents import Extents, Node, TensorOf, added, is_elementwise, trailing
 
 if TYPE_CHECKING:
     from burn_fusion.plan import Step
 
 # Arrays and operations of one kernel, at most.
 MOST_ARRAYS, MOST_PARTS = 24, 160
-
-TensorOf = Callable[[int], Any]
+_VIEWS = ("expand", "squeeze", "unsqueeze", "reshape")
 
 
 class Fused:
@@ -32,15 +31,17 @@ class Fused:
         numbers: `full` steps of rank 0 whose values the kernel takes as numbers.
         inputs: slots from outside, in the order in which the kernel takes them.
         outputs: slots of the results that somebody else reads.
-        run_time: slot and position of the numbers that it takes.
+        run_time: slot and position of the run-time values that it takes.
+        rows: dims of a row, 0 where all steps are elementwise.
         kernel: the backend's function.
     """
 
-    __slots__ = ("inputs", "kernel", "numbers", "outputs", "run_time", "steps")
+    __slots__ = ("inputs", "kernel", "numbers", "outputs", "rows", "run_time", "steps")
 
-    def __init__(self, steps: Sequence[Step], numbers: Sequence[Step]) -> None:
+    def __init__(self, steps: Sequence[Step], numbers: Sequence[Step], rows: int = 0) -> None:
         self.steps = steps
         self.numbers = numbers
+        self.rows = rows
         self.inputs: list[int] = []
         self.outputs: list[int] = []
         self.run_time: list[tuple[int, int]] = []
@@ -60,8 +61,16 @@ class Fused:
         return self.outputs
 
 
+# Returns what computes the same as a unit with rows left to the operations' own kernels.
+Apart = Callable[[Fused], Callable[..., tuple[Any, ...]]]
+
+
 def units_of(
-    steps: Sequence[Step], live: Sequence[int], tensor: TensorOf, fuser: Fuser
+    steps: Sequence[Step],
+    live: Sequence[int],
+    tensor: TensorOf,
+    fuser: Fuser,
+    apart: Apart | None = None,
 ) -> list[Step | Fused]:
     """Return the steps in an order in which they can run, some of them as one.
 
@@ -70,11 +79,13 @@ def units_of(
         live: slots whose values are wanted.
         tensor: slot to what has its dtype and shape.
         fuser: the backend's side.
+        apart: makes the other way to compute a unit with rows; without it there are none.
     """
     steps = _wanted(steps, live)
-    grouping = _Grouping(steps, tensor, fuser)
+    grouping = _Grouping(steps, tensor, fuser, apart)
     for k in range(len(steps)):
         grouping.place(k)
+    grouping.join()
     return grouping.units(live)
 
 
@@ -90,29 +101,44 @@ def _wanted(steps: Sequence[Step], live: Sequence[int]) -> list[Step]:
     return kept[::-1]
 
 
+class _Rows:
+    """The values that a group of rows works on, by their shapes."""
+
+    def __init__(self, extents: Extents, full: Node, dims: int, rank: int) -> None:
+        self.key = (full, dims)
+        self.dims = dims
+        # A scalar is read along whatever there is.
+        self.single = dims == rank
+        self.forms: dict[Node, Form] = {full: "full"}
+        kept, cut = extents.kept(full, dims), extents.cut(full, dims)
+        if kept is not None:
+            self.forms[kept] = "kept"
+        if cut is not None:
+            self.forms[cut] = "cut"
+
+
 class _Grouping:
     """Groups as they grow; group k begins as step k, `before` and `after` are sets of bits."""
 
-    def __init__(self, steps: Sequence[Step], tensor: TensorOf, fuser: Fuser) -> None:
+    def __init__(
+        self, steps: Sequence[Step], tensor: TensorOf, fuser: Fuser, apart: Apart | None
+    ) -> None:
         self.steps = steps
         self.tensor = tensor
         self.fuser = fuser
+        self.apart = apart
+        self.extents = Extents(steps, tensor)
         self.maker = {s: k for k, st in enumerate(steps) for s in st.writes()}
         self.group = list(range(len(steps)))
         self.members = [[k] for k in range(len(steps))]
         self.before = [0] * len(steps)
         self.after = [0] * len(steps)
         self.arrays: list[set[int]] = [set() for _ in steps]
-        self.shape: list[Any] = [None] * len(steps)
-        self.readers: dict[int, set[int]] = {}
-        # A tensor of its own shape until an operation shows that two are of one.
-        self.one: dict[int, int] = {}
-
-    def root(self, slot: int) -> int:
-        """Return the slot that stands for all of one shape."""
-        while (up := self.one.get(slot, slot)) != slot:
-            slot = up
-        return slot
+        # What a group is: elementwise over one shape, rows, or (while it is one step) neither.
+        self.shape: list[Node] = [None] * len(steps)
+        self.rows: list[_Rows | None] = [None] * len(steps)
+        self.joins: list[bool] = [False] * len(steps)
+        self.readers: dict[int, list[int]] = {}
 
     def is_number(self, slot: int) -> bool:
         """Return whether a slot is a number that kernels take as such."""
@@ -127,36 +153,113 @@ class _Grouping:
             self.before[k] |= self.before[g] | 1 << g
         for g in _bits(self.before[k]):
             self.after[g] |= 1 << k
-        if not self._fits(step):
+        self._describe(k, step)
+        if not self.joins[k]:
             return
-        classes = axis_classes(self.tensor(step.slot).shape)
-        for s in step.reads():
-            if axis_classes(self.tensor(s).shape) == classes and not self.is_number(s):
-                self.one[self.root(s)] = self.root(step.slot)
-        shape = self.shape[k] = self.root(step.slot)
         self.arrays[k] = {s for s in [*step.reads(), step.slot] if not self.is_number(s)}
-        near = [g for s in step.reads() for g in self.readers.get(s, ())]
-        for g in dict.fromkeys([*sorted(sources), *sorted(near)]):
-            other = self.group[g]
-            if other != self.group[k] and self._same_shape(other, shape):
-                self._merge(other, self.group[k])
+        self._meet(k, False)
         for s in step.reads():
-            self.readers.setdefault(s, set()).add(k)
+            self.readers.setdefault(s, []).append(k)
 
-    def _same_shape(self, g: int, shape: int) -> bool:
-        return self.shape[g] is not None and self.root(self.shape[g]) == self.root(shape)
+    def join(self) -> None:
+        """Merge what was not known to fit when it was placed.
 
-    def _fits(self, step: Step) -> bool:
-        if step.entry.klass != "map" or step.entry.multi or step.outputs != 1 or step.is_number:
-            return False
-        if any(isinstance(i, tuple) for i in step.inputs):
-            return False
-        if any(a.kind not in ("static", "scalar") for a in step.entry.attrs):
-            return False
+        Reductions of everything come last: rows have more to gain.
+        """
+        for single in (False, True):
+            for k in range(len(self.steps)):
+                if self.joins[k]:
+                    self._meet(k, single)
+
+    def _single(self, g: int) -> bool:
+        rows = self.rows[g]
+        return rows is not None and rows.single
+
+    def _meet(self, k: int, single: bool) -> None:
+        """Merge the group of a step with those that it reads from, or that read the same.
+
+        Args:
+            k: the step.
+            single: also where everything is one row.
+        """
+        step = self.steps[k]
+        sources = sorted(self.maker[s] for s in step.reads() if s in self.maker)
+        near: list[int] = []
+        if not _is_view(step):
+            near = sorted(j for s in step.reads() for j in self.readers.get(s, ()))
+        for j in dict.fromkeys([*sources, *near]):
+            a, b = sorted((self.group[j], self.group[k]))
+            if a != b and self.joins[a] and (single or not (self._single(a) or self._single(b))):
+                self._merge(a, b)
+
+    def _describe(self, k: int, step: Step) -> None:
+        """Note what a step could be part of."""
+        if is_elementwise(step):
+            if step.is_number or all(self.is_number(s) for s in step.reads()):
+                return
+            self.joins[k] = self._taken(step)
+            self.shape[k] = self.extents.root(step.slot)
+        elif self.apart is None or step.outputs != 1:
+            return
+        elif step.entry.klass == "reduce":
+            dims = trailing(step, self.tensor)
+            classes = self.extents.classes(step.inputs[0])
+            last = classes[len(classes) - dims :]
+            if dims and 0 not in classes and 2 in last and self._taken(step):
+                self.joins[k] = True
+                full = self.extents.root(step.inputs[0])
+                self.rows[k] = _Rows(self.extents, full, dims, len(classes))
+        elif step.entry.name in _VIEWS:
+            self.joins[k] = True
+        elif step.entry.name == "gather":
+            behind = step.static[0] == len(self.extents.classes(step.slot)) - 1
+            self.joins[k] = behind and self._taken(step)
+
+    def _taken(self, step: Step) -> bool:
         dtypes = [self.tensor(s).dtype for s in step.reads()]
-        if not dtypes or all(self.is_number(s) for s in step.reads()):
-            return False
         return self.fuser.takes(step.entry, dtypes, self.tensor(step.slot).dtype)
+
+    def _common(self, a: int, b: int) -> tuple[bool, _Rows | None]:
+        """Return whether what two groups compute can be one kernel, and its rows."""
+        rows = self.rows[a] or self.rows[b]
+        if rows is None:
+            shape = self.shape[a]
+            return shape is not None and shape == self.shape[b], None
+        for g in (a, b):
+            own = self.rows[g]
+            if own is not None and own.key != rows.key:
+                return False, None
+        steps = [self.steps[k] for k in (*self.members[a], *self.members[b])]
+        made = {step.slot for step in steps}
+        return all(self._fits(step, rows, made) for step in steps), rows
+
+    def _form(self, slot: int, rows: _Rows) -> Form | None:
+        return rows.forms.get(self.extents.root(slot))
+
+    def _fits(self, step: Step, rows: _Rows, made: set[int]) -> bool:
+        """Return whether a step can be a part of rows, `made` being the slots of all parts."""
+        form = self._form(step.slot, rows)
+        given = [self._form(s, rows) for s in step.reads()]
+        name = step.entry.name
+        if form is None:
+            return False
+        if is_elementwise(step):
+            if form == "cut":
+                allowed: tuple[Form | None, ...] = ("cut",)
+            else:
+                allowed = ("full", "kept", "cut") if rows.single else ("full", "kept")
+            return all(
+                f in allowed for s, f in zip(step.reads(), given, strict=True) if s in made
+            )
+        if step.entry.klass == "reduce":
+            return given == ["full"] and form != "full"
+        if name == "gather":
+            return given == ["full", "kept"] and form == "kept" and rows.dims == 1
+        if step.inputs[0] not in made:
+            return False
+        if name == "expand":
+            return given == ["kept"] and form == "full"
+        return {form, given[0]} == {"kept", "cut"} and abs(added(step, self.tensor)) == rows.dims
 
     def _merge(self, a: int, b: int) -> None:
         """Make one group of two, unless another would have to run between its halves."""
@@ -167,6 +270,9 @@ class _Grouping:
             return
         if len(self.members[a]) + len(self.members[b]) > MOST_PARTS:
             return
+        fits, rows = self._common(a, b)
+        if not fits:
+            return
         before = (self.before[a] | self.before[b]) & ~both
         after = (self.after[a] | self.after[b]) & ~both
         for g in _bits(before):
@@ -175,6 +281,7 @@ class _Grouping:
             self.before[g] = self.before[g] & ~both | 1 << a | before
         self.before[a], self.after[a], self.arrays[a] = before, after, arrays
         self.before[b] = self.after[b] = 0
+        self.rows[a] = rows
         for k in self.members[b]:
             self.group[k] = a
         self.members[a] += self.members[b]
@@ -183,51 +290,97 @@ class _Grouping:
     def units(self, live: Sequence[int]) -> list[Step | Fused]:
         """Return groups and lone steps so that each comes after what it reads."""
         made: list[Step | Fused] = []
-        loose: dict[int, Step] = {}
-        for g, members in enumerate(self.members):
-            if len(members) > 1:
-                made.append(self._fused([self.steps[k] for k in sorted(members)]))
-            elif members:
-                loose[g] = self.steps[members[0]]
+        loose: list[Step] = []
+        for members in self.members:
+            steps = [self.steps[k] for k in sorted(members)]
+            inside, outside = self._parted(steps, live) if len(steps) > 1 else ([], steps)
+            loose += outside
+            if inside:
+                made.append(self._fused(inside))
         read = {s for unit in made for s in unit.reads()} | set(live)
-        for step in loose.values():
+        for step in loose:
             read.update(step.reads())
         # A number that only kernels took is not made as a tensor.
-        made += [s for s in loose.values() if not s.is_number or s.slot in read]
-        inner = {s.slot for unit in made if isinstance(unit, Fused) for s in unit.steps}
-        wanted = (read | set(live)) & inner
+        made += [s for s in loose if not s.is_number or s.slot in read]
         for unit in made:
             if isinstance(unit, Fused):
-                unit.outputs = [s.slot for s in unit.steps if s.slot in wanted]
-                unit.kernel = self.fuser.fuse(self._described(unit))
+                unit.outputs = [s.slot for s in unit.steps if s.slot in read and not _is_view(s)]
+                group = self._described(unit)
+                way = self.apart(unit) if unit.rows and self.apart is not None else _nothing
+                unit.kernel = self.fuser.fuse(group, way)
         return _ordered(made)
+
+    def _parted(self, steps: list[Step], live: Sequence[int]) -> tuple[list[Step], list[Step]]:
+        """Return the steps of a group that its kernel computes, and those that run beside it.
+
+        A view that others read runs for them: it costs nothing, and its elements need no memory.
+        """
+        own = {s.slot for s in steps}
+        others = set(live)
+        for k, step in enumerate(self.steps):
+            if self.group[k] != self.group[self.maker[steps[0].slot]]:
+                others.update(s for s in step.reads() if s in own)
+        outside = [s for s in steps if _is_view(s) and s.slot in others]
+        inside: list[Step] = []
+        wanted: set[int] = set()
+        for step in reversed(steps):
+            if not _is_view(step) or step.slot in wanted:
+                inside.insert(0, step)
+                wanted.update(step.reads())
+        if sum(not _is_view(s) for s in inside) < 2:
+            return [], steps
+        return inside, outside
 
     def _fused(self, steps: list[Step]) -> Fused:
         own = {s.slot for s in steps}
         outside = dict.fromkeys(s for step in steps for s in step.reads() if s not in own)
         numbers = [self.steps[self.maker[s]] for s in outside if self.is_number(s)]
-        fused = Fused(steps, numbers)
+        rows = self.rows[self.group[self.maker[steps[0].slot]]]
+        fused = Fused(steps, numbers, rows.dims if rows is not None else 0)
         fused.inputs = [s for s in outside if not self.is_number(s)]
         return fused
 
     def _described(self, fused: Fused) -> Group:
-        place: dict[int | None, int | None] = {s: -1 - k for k, s in enumerate(fused.inputs)}
-        place[None] = None
+        rows = self.rows[self.group[self.maker[fused.slot]]]
+        place: dict[int | None, int | None] = {None: None}
+        outside: dict[tuple[int, bool], int] = {}
+        own = {s.slot for s in (*fused.numbers, *fused.steps)}
+
+        def placed(slot: int | None, cut: bool) -> int | None:
+            if slot is None or slot in own:
+                return place[slot]
+            return -1 - outside.setdefault((slot, cut), len(outside))
+
         parts: list[Part] = []
         for step in [*fused.numbers, *fused.steps]:
-            numbers = step.scalars()
+            numbers = step.scalars() if not _is_view(step) else step.run_time()
             fused.run_time += [(step.slot, k) for k in numbers]
             out = self.tensor(step.slot).dtype
             lead = out
             if step.inputs:
                 first = next((k for k, i in enumerate(step.entry.inputs) if i.promoted), 0)
                 lead = self.tensor(step.inputs[first]).dtype
-            inputs = tuple(place[s] for s in step.inputs)
+            form: Form = "full"
+            cut = False
+            if rows is not None and not step.is_number:
+                form = self._form(step.slot, rows) or form
+                cut = form == "cut" if is_elementwise(step) else False
+            inputs = tuple(placed(s, cut) for s in step.inputs)
             place[step.slot] = len(parts)
-            parts.append(Part(step.entry.name, inputs, step.static, len(numbers), lead, out))
+            parts.append(Part(step.entry.name, inputs, step.static, len(numbers), lead, out, form))
         outputs = tuple(k for s in fused.outputs if (k := place[s]) is not None)
+        fused.inputs = [s for s, _ in outside]
         dtypes = tuple(self.tensor(s).dtype for s in fused.inputs)
-        return Group(tuple(parts), dtypes, outputs)
+        aligned = tuple(cut for _, cut in outside) if rows is not None else ()
+        return Group(tuple(parts), dtypes, outputs, fused.rows, aligned)
+
+
+def _is_view(step: Step) -> bool:
+    return step.entry.name in _VIEWS
+
+
+def _nothing(*args: Any) -> tuple[Any, ...]:
+    raise AssertionError("a group without rows has one kernel")
 
 
 def _ordered(units: list[Step | Fused]) -> list[Step | Fused]:

@@ -55,6 +55,10 @@ class Step:
         """Return the slots that it fills."""
         return list(range(self.slot, self.slot + self.outputs))
 
+    def run_time(self) -> list[int]:
+        """Return the positions of its run-time values."""
+        return list(range(sum(a.kind != "static" for a in self.entry.attrs)))
+
     def scalars(self) -> list[int]:
         """Return which of its run-time values are numbers, not extents."""
         kinds = [a.kind for a in self.entry.attrs if a.kind != "static"]
@@ -156,7 +160,9 @@ class Plan:
 
         self.units: Sequence[Step | Fused] = self.steps
         if inner.fuser is not None and wanted != "off":
-            self.units = units_of(self.steps, live, tensor, inner.fuser)
+            self.units = units_of(
+                self.steps, live, tensor, inner.fuser, lambda u: _apart(u, tensor, inner)
+            )
         alone = [u for u in self.units if isinstance(u, Step)]
         bind_kernels(alone, inner, lambda s: tensor(s).dtype)
         self.runs = 0
@@ -197,6 +203,73 @@ class Plan:
 
 
 _serial = itertools.count()
+
+
+def _apart(fused: Fused, tensor: Callable[[int], Any], inner: Backend) -> Callable[..., Any]:
+    """Return what computes a unit with rows left to the operations' own kernels.
+
+    It takes the arguments of the unit's kernel and is written when it is first called.
+    """
+    made: Any = None
+
+    def apart(*args: Any) -> Any:
+        nonlocal made
+        if made is None:
+            made = _written_apart(fused, dtypes, shapes, inner)
+        return made(*args)
+
+    # The values themselves would keep their memory.
+    slots = dict.fromkeys(
+        slot for s in (*fused.numbers, *fused.steps) for slot in (*s.reads(), *s.writes())
+    )
+    dtypes = {slot: tensor(slot).dtype for slot in slots}
+    shapes = {slot: tensor(slot).shape for slot in slots}
+    return apart
+
+
+class _Described:
+    """Dtype and shape of a slot."""
+
+    __slots__ = ("dtype", "shape")
+
+    def __init__(self, dtype: Any, shape: tuple[int, ...]) -> None:
+        self.dtype = dtype
+        self.shape = shape
+
+
+def _written_apart(
+    fused: Fused, dtypes: dict[int, Any], shapes: dict[int, tuple[int, ...]], inner: Backend
+) -> Callable[..., Any]:
+    """Write the function of `_apart`."""
+    assert inner.fuser is not None  # noqa: S101 - there are fused steps
+    units = units_of(
+        [*fused.numbers, *fused.steps], fused.outputs,
+        lambda slot: _Described(dtypes[slot], shapes[slot]), inner.fuser,
+    )  # fmt: skip
+    bind_kernels([u for u in units if isinstance(u, Step)], inner, dtypes.__getitem__)
+    names = {place: f"r{k}" for k, place in enumerate(fused.run_time)}
+
+    def number(slot: int, place: int) -> str:
+        # Of a number the kernel takes the value alone: its shape is ().
+        return names.get((slot, place), "()")
+
+    takes = [f"p{k}" for k in range(len(fused.inputs))]
+    lines = [f"def apart({', '.join([*takes, *names.values()])}):"]
+    lines += [f"    {_name(s)} = {p}" for s, p in zip(fused.inputs, takes, strict=True)]
+    constants: dict[str, Any] = {}
+    last = {slot: k for k, unit in enumerate(units) for slot in unit.reads()}
+    for k, unit in enumerate(units):
+        constants[f"k{k}"] = unit.kernel
+        if isinstance(unit, Fused):
+            lines.append(_group_call(k, unit, number))
+        else:
+            lines.append(_call_of(k, unit, None, constants, number))
+        dead = [s for s in last if last[s] == k and s >= 0 and s not in fused.outputs]
+        if dead:
+            lines.append(f"    del {', '.join(map(_name, dead))}")
+    lines.append(f"    return ({''.join(_name(s) + ', ' for s in fused.outputs)})")
+    exec(compile("\n".join(lines), "<operations of a fused group, one by one>", "exec"), constants)
+    return constants["apart"]  # type: ignore[no-any-return]
 
 
 def _name(slot: int | None) -> str:
@@ -272,11 +345,9 @@ def _source(
         constants[f"k{k}"] = unit.kernel
         plan.lines.append(len(lines) + 1)
         if isinstance(unit, Fused):
-            args = [*map(_name, unit.inputs), *(f"R[{s}][{j}]" for s, j in unit.run_time)]
-            outs = [*map(_name, unit.outputs)]
-            lines.append(f"    {', '.join(outs)}, = k{k}({', '.join(args)})")
+            lines.append(_group_call(k, unit, _number))
         else:
-            lines.append(_call_of(k, unit, donor.pick(k, unit), constants))
+            lines.append(_call_of(k, unit, donor.pick(k, unit), constants, _number))
             if inner.ready is not None:
                 for slot in unit.writes():
                     if not vals[slot].shape:
@@ -290,7 +361,21 @@ def _source(
     return "\n".join(lines) + "\n", constants
 
 
-def _call_of(k: int, step: Step, over: int | None, constants: dict[str, Any]) -> str:
+def _number(slot: int, place: int) -> str:
+    """Return how a plan reads a run-time value."""
+    return f"R[{slot}][{place}]"
+
+
+def _group_call(k: int, unit: Fused, number: Callable[[int, int], str]) -> str:
+    """Return the call of a fused kernel."""
+    args = [*map(_name, unit.inputs), *(number(s, j) for s, j in unit.run_time)]
+    return f"    {', '.join(map(_name, unit.outputs))}, = k{k}({', '.join(args)})"
+
+
+def _call_of(
+    k: int, step: Step, over: int | None, constants: dict[str, Any],
+    number: Callable[[int, int], str],
+) -> str:  # fmt: skip
     """Return the call of one operation; `over` is the slot that it may write its result into."""
     args = [
         f"[{', '.join(map(_name, i))}]" if isinstance(i, tuple) else _name(i) for i in step.inputs
@@ -298,8 +383,7 @@ def _call_of(k: int, step: Step, over: int | None, constants: dict[str, Any]) ->
     for j, a in enumerate(step.static):
         constants[f"a{k}_{j}"] = a
         args.append(f"a{k}_{j}")
-    runtime = sum(a.kind != "static" for a in step.entry.attrs)
-    args += [f"R[{step.slot}][{j}]" for j in range(runtime)]
+    args += [number(step.slot, j) for j in step.run_time()]
     if over is not None:
         args.append(f"out={_name(over)}")
     outs = ", ".join(map(_name, step.writes()))

@@ -136,15 +136,33 @@ def reduce(engine: Engine, r: Reducer, x: CubeTensor, dims: Dims, keepdim: bool)
 # ---- the entries -------------------------------------------------------------------------------
 
 
+def reducer(name: str, source: DType, dtype: DType | None = None) -> Reducer | None:
+    """Return what a reduction of the catalogue does, None for one of another kind.
+
+    Args:
+        name: the entry.
+        source: dtype of the elements.
+        dtype: the attribute of that name.
+    """
+    if name in ("sum", "prod"):
+        target = dtype or (source if source.is_float else d.int64)
+        if target.is_bool:  # a sum of bools as a bool is whether there is one
+            return Reducer("any" if name == "sum" else "all", source, target, d.bool_, target)
+        return Reducer(name, source, target, wide(target), target)
+    if name in ("amax", "amin"):
+        return Reducer(name[1:], source, source, wide(source), source)
+    if name in ("any", "all"):
+        out = source if source is d.uint8 else d.bool_
+        return Reducer(name, source, source, d.bool_, out)
+    return None
+
+
 def _accumulated(op: str) -> Callable[..., Any]:
     def make(engine: Engine, source: DType) -> Any:
-        default = source if source.is_float else d.int64
+        known: dict[DType | None, Any] = {}
 
         def reduced(x: CubeTensor, dims: Dims, keepdim: bool, dtype: DType | None) -> CubeTensor:
-            target = dtype or default
-            r = Reducer(op, source, target, wide(target), target)
-            if target.is_bool:  # a sum of bools as a bool is whether there is one
-                r = r._replace(op="any" if op == "sum" else "all", acc=d.bool_)
+            r = known.get(dtype) or known.setdefault(dtype, reducer(op, source, dtype))
             return reduce(engine, r, engine.solid(x), dims, keepdim)
 
         return reduced
@@ -156,10 +174,15 @@ maker("sum")(_accumulated("sum"))
 maker("prod")(_accumulated("prod"))
 
 
+def _made(engine: Engine, name: str, x: CubeTensor, dims: Dims, keepdim: bool) -> CubeTensor:
+    r = reducer(name, x.dtype)
+    assert r is not None  # noqa: S101 - names below are those that it knows
+    return reduce(engine, r, x, dims, keepdim)
+
+
 def extreme(engine: Engine, op: str, x: CubeTensor, dims: Dims, keepdim: bool) -> CubeTensor:
     """Return the maxima or minima over dims."""
-    r = Reducer(op, x.dtype, x.dtype, wide(x.dtype), x.dtype)
-    return reduce(engine, r, x, dims, keepdim)
+    return _made(engine, f"a{op}", x, dims, keepdim)
 
 
 @kernel("amax")
@@ -174,21 +197,16 @@ def amin(engine: Engine, x: CubeTensor, dims: Dims, keepdim: bool) -> CubeTensor
     return extreme(engine, "min", x, dims, keepdim)
 
 
-def _truth(engine: Engine, op: str, x: CubeTensor, dims: Dims, keepdim: bool) -> CubeTensor:
-    out = x.dtype if x.dtype is d.uint8 else d.bool_
-    return reduce(engine, Reducer(op, x.dtype, x.dtype, d.bool_, out), x, dims, keepdim)
-
-
 @kernel("any")
 def any_(engine: Engine, x: CubeTensor, dims: Dims, keepdim: bool) -> CubeTensor:
     """Whether an element is not zero."""
-    return _truth(engine, "any", x, dims, keepdim)
+    return _made(engine, "any", x, dims, keepdim)
 
 
 @kernel("all")
 def all_(engine: Engine, x: CubeTensor, dims: Dims, keepdim: bool) -> CubeTensor:
     """Whether every element is not zero."""
-    return _truth(engine, "all", x, dims, keepdim)
+    return _made(engine, "all", x, dims, keepdim)
 
 
 def place_of(engine: Engine, op: str, x: CubeTensor, dim: int | None, keepdim: bool) -> CubeTensor:

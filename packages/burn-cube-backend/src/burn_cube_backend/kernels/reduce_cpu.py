@@ -7,6 +7,7 @@ so that every line of the cache is read once. Long reductions with few results a
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from burn_cube import Kernel, Vector
@@ -20,7 +21,7 @@ LANES = 16
 # Vectors that a row is read with at a time, and the widest panel in vectors.
 STEPS, PANEL = 4, 8
 # Rows shorter than this go to the plain kernel, one row per unit.
-SHORT = 2 * LANES
+SHORT = LANES
 # A piece of a row has at least this many elements, a piece of columns this many rows.
 PIECE, ROWS = 1 << 14, 256
 # What a step of one vector costs, in the operations that the runtime counts.
@@ -28,6 +29,7 @@ VECTOR_WORK = 6.0
 # Reductions of one shape and layout whose plans are kept.
 _MOST_PLANS = 4096
 _OPS = {"sum": "add", "prod": "mul", "max": "max", "min": "min", "argmax": "gt", "argmin": "lt"}
+_OPS_OF_BOOLS = {"max": "or", "min": "and", "any": "or", "all": "and"}
 
 
 class Spec(NamedTuple):
@@ -61,13 +63,14 @@ class Spec(NamedTuple):
         return self.op.startswith("arg")
 
 
-class _Lanes:
+class Lanes:
     """The state of a vector of elements, or of one."""
 
     def __init__(self, code: Code, s: Spec, width: int) -> None:
         self.code, self.s, self.width = code, s, width
         kind: Any = s.acc if width == 1 else Vector(s.acc, width)
         place: Any = s.place if width == 1 else Vector(s.place, width)
+        self.op = _OPS_OF_BOOLS[s.op] if s.acc.is_bool else _OPS[s.op]
         self.value = code.b.slot(kind)
         code.b.set(self.value, code.const(s.start, kind).op)
         self.place = code.b.slot(place) if s.places else None
@@ -87,9 +90,9 @@ class _Lanes:
         """Take elements that stand behind those before."""
         now, b = self.get(), self.code.b
         if self.place is None or place is None:
-            b.set(self.value, now.call(_OPS[self.s.op], value).op)
+            b.set(self.value, now.call(self.op, value).op)
             return
-        better = value.call(_OPS[self.s.op], now)
+        better = value.call(self.op, now)
         if value.dtype.is_float:
             better = (better | value.call("isnan")) & ~now.call("isnan")
         # The state before the first element loses against an equal one.
@@ -103,7 +106,7 @@ class _Lanes:
             self.step(value, None)
             return
         now, at, b = self.get(), self.at(), self.code.b
-        better, same = value.call(_OPS[self.s.op], now), value.eq(now)
+        better, same = value.call(self.op, now), value.eq(now)
         if value.dtype.is_float:
             nan, was = value.call("isnan"), now.call("isnan")
             better, same = (better | nan) & ~was, same | (nan & was)
@@ -134,6 +137,97 @@ def _numbers(code: Code, s: Spec, k: Val, width: int) -> Val | None:
     return Val(code, code.b.splat(k.op, width)) + lanes
 
 
+# What is taken at a place: for each state the elements of so many lanes, and their places.
+Taken = Callable[[Val, int], Sequence[tuple[Val, Val | None]]]
+
+
+def vectors(
+    code: Code, span: tuple[Val, Val], length: int, steps: int, body: Callable[[Val, int], None]
+) -> None:
+    """Run a body for all whole vectors of a stretch, `steps` of them in a round.
+
+    Args:
+        code: the kernel.
+        span: where the stretch begins and ends.
+        length: elements of the stretch if they are known, else 0.
+        steps: vectors of a round.
+        body: takes the place of a vector and its number in the round.
+    """
+    start, stop = span
+    if length:
+        for k in range(length // LANES):
+            body(code.at(k * LANES), k % steps)
+        return
+    block = LANES * steps
+    many = start + (stop - start) // block * block
+    if steps > 1:
+        with code.loop(start, many, code.at(block)) as k:
+            for part in range(steps):
+                body(k + part * LANES, part)
+    whole = start + (stop - start) // LANES * LANES
+    with code.loop(many if steps > 1 else start, whole, code.at(LANES)) as k:
+        body(k, 0)
+
+
+def rest(
+    code: Code, span: tuple[Val, Val], length: int, body: Callable[[Val, int], None]
+) -> None:
+    """Run a body for the elements behind the whole vectors: one by one, or all if known."""
+    start, stop = span
+    if length:
+        if length % LANES:
+            body(code.at(length // LANES * LANES), length % LANES)
+        return
+    with code.loop(start + (stop - start) // LANES * LANES, stop) as k:
+        body(k, 1)
+
+
+def folded(
+    code: Code, specs: Sequence[Spec], span: tuple[Val, Val], take: Taken, length: int = 0
+) -> list[Lanes]:
+    """Return the states of a stretch of a row: the order in which every row is reduced here.
+
+    Args:
+        code: the kernel.
+        specs: what each reduction does.
+        span: where the stretch begins and ends.
+        take: the elements at a place, for each reduction.
+        length: elements of the stretch if they are known, else 0.
+    """
+    used = min(STEPS, length // LANES) if length else STEPS
+    states = [[Lanes(code, s, LANES) for _ in range(used)] for s in specs]
+
+    def step(at: Val, part: int) -> None:
+        for state, (value, place) in zip(states, take(at, LANES), strict=True):
+            state[part].step(value, place)
+
+    vectors(code, span, length, STEPS, step)
+    totals = [Lanes(code, s, 1) for s in specs]
+    for s, (first, *others), total in zip(specs, states, totals, strict=True) if used else ():
+        for state in others:
+            first.merge(state.get(), state.at() if s.places else None)
+        if s.places:
+            for n in range(LANES):
+                total.merge(_lane(code, first.get(), n), _lane(code, first.at(), n))
+            continue
+        # Halves meet halves, so that the additions are as even as the lanes.
+        lanes = [_lane(code, first.get(), n) for n in range(LANES)]
+        while len(lanes) > 1:
+            half = len(lanes) // 2
+            pairs = zip(lanes[:half], lanes[half:], strict=True)
+            lanes = [a.call(total.op, b) for a, b in pairs]
+        total.step(lanes[0], None)
+
+    def last(at: Val, width: int) -> None:
+        for total, (value, place) in zip(totals, take(at, width), strict=True):
+            for n in range(width):
+                one = value if width == 1 else _lane(code, value, n)
+                total.merge(one, None if place is None else place + n)
+
+    rest(code, span, length, last)
+    return totals
+
+
 def row_kernel(s: Spec) -> Kernel:
     """Write the reduction of one piece of a contiguous row by each unit."""
     code = Code(f"{s.op}_rows", s.place, 1)
@@ -146,32 +240,11 @@ def row_kernel(s: Spec) -> Kernel:
     start = (unit - o * pieces) * piece
     stop = (start + piece).call("min", length)
     base = code.walk(offset, code.coords(o, extents), strides)
-    states = [_Lanes(code, s, LANES) for _ in range(STEPS)]
-    block = LANES * STEPS
-    many = start + (stop - start) // block * block
-    whole = start + (stop - start) // LANES * LANES
-    with code.loop(start, many, code.at(block)) as k:
-        for n, state in enumerate(states):
-            at = k + n * LANES
-            state.step(_load(code, s, x, base + at, LANES), _numbers(code, s, at, LANES))
-    with code.loop(many, whole, code.at(LANES)) as k:
-        states[0].step(_load(code, s, x, base + k, LANES), _numbers(code, s, k, LANES))
-    for state in states[1:]:
-        states[0].merge(state.get(), state.at() if s.places else None)
-    total = _Lanes(code, s, 1)
-    if s.places:
-        for n in range(LANES):
-            total.merge(_lane(code, states[0].get(), n), _lane(code, states[0].at(), n))
-    else:
-        # Halves meet halves, so that the additions are as even as the lanes.
-        lanes = [_lane(code, states[0].get(), n) for n in range(LANES)]
-        while len(lanes) > 1:
-            half = len(lanes) // 2
-            pairs = zip(lanes[:half], lanes[half:], strict=True)
-            lanes = [a.call(_OPS[s.op], b) for a, b in pairs]
-        total.step(lanes[0], None)
-    with code.loop(whole, stop) as k:
-        total.merge(_load(code, s, x, base + k, 1), k if s.places else None)
+
+    def take(at: Val, width: int) -> list[tuple[Val, Val | None]]:
+        return [(_load(code, s, x, base + at, width), _numbers(code, s, at, width))]
+
+    (total,) = folded(code, [s], (start, stop), take)
     total.result(out, unit)
     return code.finish()
 
@@ -194,7 +267,7 @@ def column_kernel(s: Spec) -> Kernel:
     start = number * piece
     stop = (start + piece).call("min", length)
     base = code.walk(offset, code.coords(o, extents), strides) + column
-    states = [_Lanes(code, s, LANES) for _ in range(s.panel)]
+    states = [Lanes(code, s, LANES) for _ in range(s.panel)]
     with code.loop(start, stop) as k:
         place = Val(code, code.b.splat(k.op, LANES)) if s.places else None
         at = base + k * hop

@@ -307,8 +307,20 @@ def key_of(r: Reducer, x: CubeTensor, dims: Any, keepdim: bool) -> Any:
     return (r, x.shape, x.strides, dims, keepdim, far)
 
 
-def _width(r: Reducer) -> int:
+def width_of(r: Reducer) -> int:
+    """Return how many elements a unit reads at once."""
     return min(8, max(1, BYTES // r.source.itemsize))
+
+
+def across_of(length: int, width: int) -> int:
+    """Return how many units of a plane share a short row."""
+    return min(PLANE, 1 << max(-(-length // width) - 1, 0).bit_length())
+
+
+def pieces_of(engine: Engine, count: int, length: int, width: int) -> int:
+    """Return in how many pieces each of so many long rows is read."""
+    room = engine.client.properties.units * WAVES // count
+    return max(1, min(room, length // (UNITS * width * AHEAD)))
 
 
 def _halves(r: Reducer) -> tuple[Reducer, Reducer]:
@@ -320,10 +332,9 @@ def _rows(
     engine: Engine, r: Reducer, extents: Ints, steps: Ints, length: int, index: DType,
     stages: list[Stage],
 ) -> None:  # fmt: skip
-    width, count = _width(r), size_of(extents)
+    width, count = width_of(r), size_of(extents)
     if length <= SHORT:
-        wanted = -(-length // width)
-        across = min(PLANE, 1 << max(wanted - 1, 0).bit_length())
+        across = across_of(length, width)
         if length < width:
             width = 1
         spec = Spec(r, len(extents), width, across, index)
@@ -332,8 +343,7 @@ def _rows(
         stages.append(Stage(program, cubes, (count, length), (*extents, *steps), count, r.out))
         return
     block = UNITS * width * AHEAD
-    room = engine.client.properties.units * WAVES // count
-    pieces = max(1, min(room, length // block))
+    pieces = pieces_of(engine, count, length, width)
     piece = -(-length // pieces)
     piece = -(-piece // block) * block if pieces > 1 else length
     pieces = -(-length // piece)
@@ -373,7 +383,7 @@ def _columns(
 ) -> None:  # fmt: skip
     columns, total = extents[-1], size_of(extents)
     count = total // columns
-    width = _width(r)
+    width = width_of(r)
     while columns % width or hop % width:
         width //= 2
     wanted = engine.client.properties.units * WAVES

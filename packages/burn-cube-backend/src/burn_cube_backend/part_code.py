@@ -1,0 +1,54 @@
+"""The value of one elementwise part of a fused kernel, from its catalogue's expression."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from burn_backend import Part
+from burn_cube_backend.code import Code, Val
+from burn_cube_backend.kernels.maps import wide
+from burn_cube_backend.scalar_code import LARGEST, Expression
+from burn_ir import CATALOG, Node, bind, parse
+
+_PARSED: dict[str, Node] = {}
+
+
+def expression(name: str) -> Node:
+    """Return the expression of an operation."""
+    found = _PARSED.get(name)
+    if found is None:
+        found = _PARSED[name] = parse(CATALOG[name].expr or "", name)
+    return found
+
+
+def part_value(
+    code: Code, part: Part, given: Sequence[Val | None], numbers: Sequence[Val | None]
+) -> Val:
+    """Return the value of a part, rounded to its dtype.
+
+    Args:
+        code: the kernel.
+        part: an elementwise operation.
+        given: its inputs, None for those that are absent; all of one width.
+        numbers: its run-time numbers, None for those that are None.
+    """
+    entry, node = CATALOG[part.name], expression(part.name)
+    known: dict[str, Any] = {"floating": part.lead.is_float, "largest": LARGEST.get(part.lead)}
+    env: dict[str, Any] = {}
+    for name, x in zip([i.name for i in entry.inputs], given, strict=True):
+        if x is None:
+            known[name] = None
+        else:
+            env[name] = x.cast(wide(x.dtype))
+    static, late = iter(part.static), iter(numbers)
+    for attr in entry.attrs:
+        if attr.kind == "static":
+            known[attr.name] = next(static)
+            continue
+        number = next(late)
+        if number is None:
+            known[attr.name] = None
+        else:
+            env[attr.name] = number
+    return Expression(code, env, wide(part.lead)).value(bind(node, known)).cast(part.dtype)

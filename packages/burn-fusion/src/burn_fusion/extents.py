@@ -1,0 +1,188 @@
+"""Which values of a program have one shape, whatever it is: what can be proved without extents.
+
+A program knows the class of each axis (0, 1, many). Where an elementwise result and its input have
+many elements along an axis, they have equally many. The same holds for what reductions of trailing
+dims and views of single elements make, so rows of a softmax are known to be the rows of its input.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from burn_fusion.segment import axis_classes
+
+if TYPE_CHECKING:
+    from burn_fusion.plan import Step
+
+TensorOf = Callable[[int], Any]
+Classes = tuple[int, ...]
+# A slot, or what stands for a shape that no value has.
+Node = Any
+
+_ALIKE = ("softmax", "log_softmax", "contiguous")
+
+
+class Extents:
+    """Shapes of a program's values as classes of equals.
+
+    Args:
+        steps: the program.
+        tensor: slot to what has its dtype and shape.
+    """
+
+    def __init__(self, steps: Sequence[Step], tensor: TensorOf) -> None:
+        self.tensor = tensor
+        self._one: dict[Node, Node] = {}
+        # (function, dims) of a shape is a shape: `kept` has 1 in place of the last dims, `cut`
+        # goes without them, which are 1, `grown` is that backwards.
+        self._facts: dict[tuple[str, int], list[tuple[Node, Node]]] = {}
+        self._fresh = 0
+        for step in steps:
+            self._learn(step)
+        self._close()
+        self._known = {
+            fact: {self.root(a): self.root(b) for a, b in pairs}
+            for fact, pairs in self._facts.items()
+        }
+
+    def root(self, node: Node) -> Node:
+        """Return what stands for all of one shape."""
+        while (up := self._one.get(node, node)) != node:
+            node = up
+        return node
+
+    def classes(self, slot: int) -> Classes:
+        """Return the classes of a value's axes."""
+        return axis_classes(self.tensor(slot).shape)
+
+    def kept(self, root: Node, dims: int) -> Node:
+        """Return the shape with 1 in place of the last dims, None where no value has it."""
+        return self._known.get(("kept", dims), {}).get(root)
+
+    def cut(self, root: Node, dims: int) -> Node:
+        """Return the shape without the last dims, None where no value has it."""
+        kept = self.kept(root, dims)
+        return None if kept is None else self._known.get(("cut", dims), {}).get(kept)
+
+    def _same(self, a: Node, b: Node) -> bool:
+        """Note that two have one shape; whether that was news."""
+        a, b = self.root(a), self.root(b)
+        if a == b:
+            return False
+        self._one[b] = a
+        return True
+
+    def _fact(self, name: str, dims: int, a: Node, b: Node) -> None:
+        self._facts.setdefault((name, dims), []).append((a, b))
+        if name == "cut":
+            self._facts.setdefault(("grown", dims), []).append((b, a))
+
+    def _close(self) -> None:
+        """Apply that equal shapes have equal images until nothing is new."""
+        news = True
+        while news:
+            news = False
+            for pairs in self._facts.values():
+                image: dict[Node, Node] = {}
+                for a, b in pairs:
+                    known = image.setdefault(self.root(a), b)
+                    news |= known is not b and self._same(known, b)
+
+    def _learn(self, step: Step) -> None:
+        name, out = step.entry.name, step.slot
+        if step.is_number or any(isinstance(i, tuple) for i in step.inputs):
+            return
+        if is_elementwise(step):
+            for s in step.reads():
+                self._broadcast(s, out)
+        elif step.entry.klass == "reduce" and step.outputs == 1:
+            dims = trailing(step, self.tensor)
+            if dims:
+                self._reduced(step.inputs[0], out, dims, step.static[1])
+        elif name in ("squeeze", "unsqueeze", "reshape", "expand"):
+            self._viewed(step)
+        elif name in _ALIKE:
+            self._same(out, step.inputs[0])
+        elif name == "gather":
+            self._same(out, step.inputs[1])
+
+    def _broadcast(self, s: int, out: int) -> None:
+        """Learn from a value that is read along a result."""
+        here, there = self.classes(s), self.classes(out)
+        if here == there:
+            self._same(out, s)
+            return
+        if len(here) != len(there):
+            return
+        for dims in range(1, len(here) + 1):
+            first = len(here) - dims
+            if here[first] != 1:
+                break
+            if here[:first] == there[:first]:
+                self._fact("kept", dims, out, s)
+
+    def _reduced(self, x: int, out: int, dims: int, keepdim: bool) -> None:
+        if keepdim:
+            self._fact("kept", dims, x, out)
+            return
+        self._fresh += 1
+        middle = ("shape", self._fresh)
+        self._fact("kept", dims, x, middle)
+        self._fact("cut", dims, middle, out)
+
+    def _viewed(self, step: Step) -> None:
+        x, out = step.inputs[0], step.slot
+        if step.entry.name == "expand":
+            self._broadcast(x, out)
+            return
+        dims = added(step, self.tensor)
+        if dims > 0:
+            self._fact("cut", dims, out, x)
+        elif dims < 0:
+            self._fact("cut", -dims, x, out)
+        elif step.entry.name == "reshape" and self.classes(x) == self.classes(out):
+            if sum(c == 2 for c in self.classes(x)) <= 1:
+                self._same(x, out)
+
+
+def is_elementwise(step: Step) -> bool:
+    """Return whether a step computes each element of its result from one of each input."""
+    entry = step.entry
+    if entry.klass != "map" or entry.multi or step.outputs != 1 or not entry.expr:
+        return False
+    if any(isinstance(i, tuple) for i in step.inputs) or not step.reads():
+        return False
+    return all(a.kind in ("static", "scalar") for a in entry.attrs)
+
+
+def trailing(step: Step, tensor: TensorOf) -> int:
+    """Return how many last dims a reduction reduces; 0 where it reduces others."""
+    rank = len(tensor(step.inputs[0]).shape)
+    names = [a.name for a in step.entry.attrs]
+    if names[:2] != ["dims", "keepdim"]:
+        return 0
+    dims = step.static[0]
+    if dims is None:
+        return rank
+    return len(dims) if tuple(sorted(dims)) == tuple(range(rank - len(dims), rank)) else 0
+
+
+def added(step: Step, tensor: TensorOf) -> int:
+    """Return how many last dims of 1 a view adds; negative if it takes some off, 0 if neither."""
+    here = axis_classes(tensor(step.inputs[0]).shape)
+    there = axis_classes(tensor(step.slot).shape)
+    dims = len(there) - len(here)
+    short, long = (here, there) if dims > 0 else (there, here)
+    if not dims or long != short + (1,) * abs(dims):
+        return 0
+    if step.entry.name == "reshape" and sum(c == 2 for c in short) > 1:
+        # Which of several dims became which is not known.
+        return 0
+    if step.entry.name == "reshape" and 0 in short:
+        return 0
+    if step.entry.name in ("squeeze", "unsqueeze"):
+        last = tuple(range(len(short), len(long)))
+        if tuple(sorted(step.static[0])) != last:
+            return 0
+    return dims
