@@ -189,7 +189,9 @@ class _Grouping:
             near = sorted(j for s in step.reads() for j in self.readers.get(s, ()))
         for j in dict.fromkeys([*sources, *near]):
             a, b = sorted((self.group[j], self.group[k]))
-            if a != b and self.joins[a] and (single or not (self._single(a) or self._single(b))):
+            if a == b or not (self.joins[a] and self.joins[b]):
+                continue
+            if single or not (self._single(a) or self._single(b)):
                 self._merge(a, b)
 
     def _describe(self, k: int, step: Step) -> None:

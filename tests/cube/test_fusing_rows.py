@@ -1,0 +1,155 @@
+"""Reductions of rows and what stands around them are one kernel, with the bits of single ones."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import burn
+from tests.cube.row_programs import run
+from tests.cube.test_fusing import RNG, plans, tensors, units
+
+F = burn.functional
+EAGER, FUSED = burn.device("cpu"), burn.device("fusion-cpu")
+
+
+def softmax(x: Any) -> Any:
+    e = (x - x.amax(-1, keepdim=True)).exp()
+    return e / e.sum(-1, keepdim=True)
+
+
+def log_softmax(x: Any) -> Any:
+    low = x - x.amax(-1, keepdim=True)
+    return low - low.exp().sum(-1, keepdim=True).log()
+
+
+def layer_norm(x: Any) -> Any:
+    low = x - x.mean(-1, keepdim=True)
+    return low / ((low * low).mean(-1, keepdim=True) + 1e-5).sqrt() * 1.5 + 0.5
+
+
+def rms_norm(x: Any) -> Any:
+    return x * ((x * x).mean(-1, keepdim=True) + 1e-6).rsqrt()
+
+
+def cross_entropy(x: Any, target: Any) -> Any:
+    top = x.amax(-1, keepdim=True)
+    total = (x - top).exp().sum(-1, keepdim=True).log() + top
+    return total - x.gather(1, target)
+
+
+def whole(device: Any = FUSED) -> int:
+    """Return how many layouts of groups with rows run as one kernel."""
+    backend: Any = device.context.resource.backend.inner
+    return sum(
+        launch is not None
+        for kernel in backend.fuser.made.values()
+        for launch in (kernel.launches.values() if kernel.group.rows else ())
+    )
+
+
+def kernels(fn: Any, *args: Any) -> list[tuple[str, ...]]:
+    """Return the operations of each kernel of a program."""
+    found = burn.explain(fn, *args)
+    return [k.operations for p in found.plans for k in p.kernels if not k.is_view]
+
+
+@pytest.mark.parametrize("fn", [softmax, log_softmax, layer_norm, rms_norm], ids=lambda f: f.__name__)
+@pytest.mark.parametrize("shape", [(64, 32), (8, 200), (3, 5, 77)], ids=str)
+def test_rows_by_hand_are_one_kernel(fn: Any, shape: tuple[int, ...]) -> None:
+    (x,) = tensors(FUSED, shape)
+    before = whole()
+    assert len(kernels(fn, x)) == 1
+    assert whole() > before
+    expected = fn(burn.tensor(x.numpy(), device=EAGER))
+    assert fn(x).numpy().tobytes() == expected.numpy().tobytes()
+
+
+def test_cross_entropy_by_hand_is_one_kernel_that_checks_its_indices() -> None:
+    (x,) = tensors(FUSED, (16, 40))
+    target = burn.tensor(RNG.integers(0, 40, (16, 1)), device=FUSED)
+    assert len(kernels(cross_entropy, x, target)) == 1
+    expected = cross_entropy(*(burn.tensor(t.numpy(), device=EAGER) for t in (x, target)))
+    assert np.array_equal(cross_entropy(x, target).numpy(), expected.numpy())
+    with pytest.raises(burn.IndexRangeError, match="index 40 for size 40"):
+        cross_entropy(x, target * 0 + 40).numpy()
+
+
+@pytest.mark.parametrize("fn", [softmax, log_softmax, layer_norm, rms_norm], ids=lambda f: f.__name__)
+def test_gradients_by_hand_are_one_kernel_more(fn: Any) -> None:
+    def gradient(x: Any, g: Any) -> Any:
+        leaf = x.to_device(FUSED.autodiff()).require_grad()
+        return leaf.grad(fn(leaf).backward(g))
+
+    x, g = tensors(FUSED, (12, 48), (12, 48))
+    assert len(kernels(gradient, x, g)) <= 2
+
+
+def test_an_elementwise_kernel_takes_the_sum_of_what_it_computes() -> None:
+    x, y = tensors(FUSED, (6, 30), (6, 30))
+    assert units(FUSED, lambda: (z := x * y + 1, z.sum(-1))) == ["mul+add+sum"]
+    assert units(FUSED, lambda: (x.sum(-1), x.amax(-1), (x * x).sum(-1) / 30)) == [
+        "sum+amax+mul+sum+div"
+    ]
+
+
+def test_a_row_is_never_taken_for_a_column() -> None:
+    (x,) = tensors(FUSED, (9, 9))
+    for fn in (lambda x: x - x.sum(-1), lambda x: x.sum(-1) + x.sum(-1, keepdim=True)):
+        expected = fn(burn.tensor(x.numpy(), device=EAGER))
+        assert np.array_equal(fn(x).numpy(), expected.numpy())
+
+
+def test_indices_of_fewer_rows_are_gathered_by_themselves() -> None:
+    (x,) = tensors(FUSED, (6, 8))
+
+    def program(x: Any) -> Any:
+        at = burn.tensor([[1], [2]], device=x.device)
+        return (x * 2).gather(1, at) + x.sum(-1, keepdim=True)[:2]
+
+    expected = program(burn.tensor(x.numpy(), device=EAGER))
+    assert np.array_equal(program(x).numpy(), expected.numpy())
+
+
+SHAPES: list[tuple[tuple[int, ...], int]] = [
+    ((7, 40), 1), ((3, 5), 1), ((300, 16), 1), ((2, 3, 70), 1), ((5, 4, 6), 2), ((0, 4), 1),
+    ((4, 0), 1), ((33,), 1), ((1, 64), 1), ((4, 130), 1), ((20, 2), 1), ((6, 1), 1), ((3, 4, 5), 3),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16", "float64", "int32"])
+@pytest.mark.parametrize(("shape", "dims"), SHAPES, ids=str)
+def test_random_programs_have_the_bits_of_single_kernels(
+    shape: tuple[int, ...], dims: int, dtype: str
+) -> None:
+    for seed in range(2):
+        wild = seed == 1 and dtype != "int32"
+        given = (shape, dims, getattr(burn, dtype), wild)
+        with np.errstate(all="ignore"):
+            expected, found = run(seed, EAGER, *given), run(seed, FUSED, *given)
+        for one, other in zip(expected, found, strict=True):
+            assert one.dtype == other.dtype
+            assert one.tobytes() == other.tobytes()
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_programs_with_changing_numbers_replay(seed: int) -> None:
+    for scale in (1.0, 1.0, 1.0, 1.5, 2.0, 2.5, 1.0):
+        given = ((30, 24), 1, burn.float32, False, scale)
+        for one, other in zip(run(seed, EAGER, *given), run(seed, FUSED, *given), strict=True):
+            assert one.tobytes() == other.tobytes()
+
+
+def test_one_plan_for_rows_of_every_length() -> None:
+    def gradient_like(x: Any) -> Any:
+        return softmax(x * 0.5).sum(0)
+
+    count = 0
+    for n in (3, 16, 50, 100, 1000):
+        (x,) = tensors(FUSED, (4, n))
+        expected = gradient_like(burn.tensor(x.numpy(), device=EAGER))
+        assert np.array_equal(gradient_like(x).numpy(), expected.numpy())
+        count = count or len(plans(FUSED))
+    assert len(plans(FUSED)) == count
