@@ -32,38 +32,64 @@ from burn_cube_backend.row_code import (
     Order,
     RowForm,
     is_costly,
+    joining,
     reducer_of,
     row_kernel,
+    stored,
 )
 from burn_std import DType
 
 # Rows up to this length get a kernel of their own on a processor.
 KNOWN = 64
-# Elements up to which one thread does what it would take several to share.
-ALONE = 1 << 13
+# Work, as the runtime of the processor counts it, that is worth more than one thread.
+ALONE = 120_000.0
 # What the runtime counts for an element: to read or write it, to compute it, if that is costly.
 TOUCHED, COMPUTED, COSTLY = 0.3, 0.15, 1.0
 
 
-class Launch(NamedTuple):
-    """A kernel for tensors of one layout, but for their addresses.
+class Stage(NamedTuple):
+    """One kernel for tensors of one layout, but for their addresses.
 
     Attributes:
         program: the compiled kernel.
         cubes: the grid.
         cost: work of a cube.
-        results: elements, shape and strides of each.
-        sites: places of faults.
-        head: arguments before the offsets of the arrays, `tail` those behind.
+        head: arguments before the offsets of the arrays.
+        stored: results that it writes, by their number.
     """
 
     program: Any
     cubes: tuple[int, int, int]
     cost: float
-    results: tuple[tuple[int, Ints, Ints], ...]
-    sites: Ints
     head: Ints
+    stored: Ints
+
+
+class Launch(NamedTuple):
+    """How a group runs for tensors of one layout.
+
+    Attributes:
+        stages: one kernel, or two where rows are in pieces.
+        results: elements, shape and strides of each.
+        states: pieces of all rows, if there are any.
+        sites: places of faults.
+        tail: arguments behind the offsets of the arrays.
+    """
+
+    stages: tuple[Stage, ...]
+    results: tuple[tuple[int, Ints, Ints], ...]
+    states: int
+    sites: Ints
     tail: Ints
+
+
+class Way(NamedTuple):
+    """How rows are walked: at once, or in pieces and then along their states."""
+
+    walk: Walk
+    pieces: int = 1
+    piece: int = 0
+    join: Walk | None = None
 
 
 class FusedRows:
@@ -125,7 +151,8 @@ class FusedRows:
             for (n, _, _), p in zip(launch.results, group.outputs, strict=True)
         ]
         arrays = [x for x in tensors if x.buf is not None]
-        words: list[Any] = [*outs, *[x.buf for x in arrays]]
+        states = [engine.flat(launch.states, r.acc) for r in self.reducers if launch.states]
+        words: list[Any] = [*states, *[x.buf for x in arrays]]
         words += [
             plain(x.value, t.kind)
             for x, t in zip(tensors, group.outside, strict=True)
@@ -137,12 +164,12 @@ class FusedRows:
                 words.append(plain(wrapped(value, dtype) if whole else value, dtype.kind))
         if launch.sites:
             words += [engine.record(), *launch.sites]
-        words += launch.head
-        words += [x.offset for x in arrays]
-        words += launch.tail
-        if hasattr(launch.program, "cost"):
-            launch.program.cost = launch.cost
-        engine.start(launch.program, launch.cubes, words)
+        last = [*[x.offset for x in arrays], *launch.tail]
+        for stage in launch.stages:
+            if hasattr(stage.program, "cost"):
+                stage.program.cost = stage.cost
+            stored = [outs[k] for k in stage.stored]
+            engine.start(stage.program, stage.cubes, [*stored, *words, *stage.head, *last])
         return tuple(
             [
                 CubeTensor(flat, shape, strides, group.parts[p].dtype)
@@ -179,13 +206,16 @@ class FusedRows:
             return None
         extents, steps = collapse(outer, [w[:-dims] for w in walks])
         index = engine.index_dtype(*[tensors[k] for k in arrays], count=rows * length)
-        walk = self._walk(rows, length, index)
-        if walk is None:
+        way = self._way(rows, length, index)
+        if way is None:
             return None
         modes = tuple("01"[hop[k]] if hop[k] in (0, 1) else "n" for k in arrays)
         bare = tuple([x.buf is None for x in tensors])
-        form = RowForm(walk, bare, absent, modes, len(extents))
-        program = engine.loaded(row_kernel, (group, form))
+        form = RowForm(way.walk, bare, absent, modes, len(extents))
+        stages = [self._stage(form, rows, length, (way.pieces, way.piece) if way.join else ())]
+        if way.join is not None:
+            form = form._replace(walk=way.join, join=True)
+            stages.append(self._stage(form, rows, way.pieces, ()))
         tail = extents + tuple(s for w in steps for s in w)
         tail += tuple(hop[k] for k, mode in zip(arrays, modes, strict=True) if mode == "n")
         results = {
@@ -194,12 +224,22 @@ class FusedRows:
             "cut": (rows, outer, dense(outer)),
         }
         last = len(shape) - 1
-        sites = tuple(engine.site("gather", last, length) for _ in self.picks)
         return Launch(
-            program, (walk.cubes(rows), 1, 1), self._cost(length),
+            tuple(stages),
             tuple(results[group.parts[p].form] for p in group.outputs),
-            sites, (rows, length), tail,
-        )  # fmt: skip
+            rows * way.pieces if way.join else 0,
+            tuple(engine.site("gather", last, length) for _ in self.picks),
+            tail,
+        )
+
+    def _stage(self, form: RowForm, rows: int, length: int, cut: Ints) -> Stage:
+        """Return the kernel of a form; `cut` is how many pieces a row has, and how long."""
+        group = self.group
+        program = self.engine.loaded(row_kernel, (group, form))
+        count, extent = (rows * cut[0], cut[1]) if cut else (rows, length)
+        cost = self._cost(extent) if not form.join else max(1.0, TOUCHED * extent)
+        stores = tuple(group.outputs.index(p) for p in stored(group, form))
+        return Stage(program, (form.walk.cubes(count), 1, 1), cost, (rows, length, *cut), stores)
 
     def _agrees(self, tensors: Sequence[CubeTensor], shape: Ints) -> bool:
         """Return whether tensors that are read whole have the group's shape."""
@@ -221,41 +261,57 @@ class FusedRows:
             work += TOUCHED * touched + COMPUTED * len(parts) + COSTLY * costly
         return max(1.0, work * length)
 
-    def _walk(self, rows: int, length: int, index: DType) -> Walk | None:
-        """Return how the rows are walked, None where each reduction alone takes another way."""
+    def _way(self, rows: int, length: int, index: DType) -> Way | None:
+        """Return how rows are walked, None where each reduction alone takes another way."""
+        walk, pieces, piece = self._walk(rows, length, index, self.reducers)
+        if walk is None or pieces == 1:
+            return None if walk is None or self._lonely(rows, length) else Way(walk)
+        if not self.order.splits:
+            return None
+        again = [joining(r) for r in self.reducers]
+        join, parts, _ = self._walk(rows, pieces, index, again)
+        return None if join is None or parts > 1 else Way(walk._replace(cut=True), pieces, piece, join)
+
+    def _lonely(self, rows: int, length: int) -> bool:
+        """Return whether rows are too few for threads that would have shared the parts' work."""
+        client = self.engine.client
+        if client.name != "cpu":
+            return False
+        threads: int = client.runtime.threads  # type: ignore[attr-defined]  # of this runtime
+        return rows < threads and rows * self._cost(length) > ALONE
+
+    def _walk(
+        self, rows: int, length: int, index: DType, reducers: Sequence[Reducer]
+    ) -> tuple[Walk | None, int, int]:
+        """Return how the kernels of reductions walk such rows, in how many pieces of what length.
+
+        It is None where they differ.
+        """
         engine = self.engine
         client = engine.client
         if client.properties.kind == "gpu":
-            return self._gpu_walk(rows, length, index)
+            return self._gpu_walk(rows, length, index, reducers)
         if client.name == "cpu":
             threads: int = client.runtime.threads  # type: ignore[attr-defined]  # of this runtime
-            few = rows < 2 * threads
-            if few and length // reduce_cpu.PIECE > 1:
-                return None
-            if rows < threads and rows * length > ALONE:
-                return None
-            return Walk("lanes", index, length if length <= KNOWN else 0)
+            pieces, piece = reduce_cpu.pieces_of(threads, rows, length)
+            return Walk("lanes", index, length if length <= KNOWN else 0), pieces, piece
         if length < reduce.LONG or rows > reduce.MANY:
-            return Walk("unit", index)
+            return Walk("unit", index), 1, length
         pieces = -(-length // reduce.PIECE)
         if pieces == 1 or rows * pieces > reduce.MANY:
-            return Walk("cube", index)
-        return None
+            return Walk("cube", index), 1, length
+        return Walk("cube", index), pieces, reduce.PIECE
 
-    def _gpu_walk(self, rows: int, length: int, index: DType) -> Walk | None:
-        widths = {reduce_gpu.width_of(r) for r in self.reducers if not _is_exact(r)}
-        widths = widths or {reduce_gpu.width_of(r) for r in self.reducers} or {4}
-        if len(widths) > 1 and any(not _is_exact(r) for r in self.reducers):
-            return None
-        width = min(widths)
+    def _gpu_walk(
+        self, rows: int, length: int, index: DType, reducers: Sequence[Reducer]
+    ) -> tuple[Walk | None, int, int]:
+        # What has the same bits in every order follows the others.
+        widths = {reduce_gpu.width_of(r) for r in reducers if r.acc.is_float}
+        if len(widths) > 1:
+            return None, 1, length
+        width = min(widths or {reduce_gpu.width_of(r) for r in reducers})
         if length <= reduce_gpu.SHORT:
             across = reduce_gpu.across_of(length, width)
-            return Walk("plane", index, 0, width if length >= width else 1, across)
-        if reduce_gpu.pieces_of(self.engine, rows, length, width) > 1:
-            return None
-        return Walk("block", index, 0, width)
-
-
-def _is_exact(r: Reducer) -> bool:
-    """Return whether a reduction has the same bits in every order."""
-    return not r.acc.is_float
+            return Walk("plane", index, 0, width if length >= width else 1, across), 1, length
+        pieces, piece = reduce_gpu.pieces_of(self.engine, rows, length, width)
+        return Walk("block", index, 0, width), pieces, piece

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from burn_backend import Group, Part
 from burn_cube import Kernel
-from burn_cube_backend.code import Code, Val
+from burn_cube_backend.code import Buf, Code, Val
 from burn_cube_backend.kernels.index import Watch
 from burn_cube_backend.kernels.maps import wide
 from burn_cube_backend.kernels.reduce import reducer
@@ -39,6 +39,7 @@ class RowForm(NamedTuple):
         absent: which run-time values are None, or no numbers.
         inner: of each other outside tensor, the stride along a row: 0, 1 or any (`n`).
         rank: dims of the rows.
+        join: what is reduced are the states of pieces.
     """
 
     walk: Walk
@@ -46,6 +47,7 @@ class RowForm(NamedTuple):
     absent: tuple[bool, ...]
     inner: tuple[str, ...]
     rank: int
+    join: bool = False
 
 
 def is_map(part: Part) -> bool:
@@ -62,6 +64,24 @@ def reducer_of(part: Part) -> Reducer | None:
     """Return what a part reduces, None if it does not."""
     dtype = part.static[2] if len(part.static) > 2 else None
     return reducer(part.name, part.lead, dtype) if part.static else None
+
+
+def folds(group: Group) -> list[tuple[int, Reducer]]:
+    """Return the reductions of a group."""
+    return [(p, r) for p, part in enumerate(group.parts) if (r := reducer_of(part)) is not None]
+
+
+def joining(r: Reducer) -> Reducer:
+    """Return the reduction of the states of a row's pieces."""
+    return r._replace(source=r.acc, middle=r.acc)
+
+
+def stored(group: Group, form: RowForm) -> list[int]:
+    """Return the results that a kernel stores."""
+    full = [p for p in group.outputs if group.parts[p].form == "full"]
+    if form.walk.cut:
+        return full
+    return [p for p in group.outputs if not form.join or p not in full]
 
 
 def is_costly(node: Node) -> bool:
@@ -94,10 +114,16 @@ class Order:
         for p in group.outputs:
             if group.parts[p].form == "full":
                 self.writes[self.levels[p]].append(p)
-        if not self.writes[-1]:
+        if last and not self.writes[-1]:
             self.writes.pop()
         self.kept: dict[int, tuple[int, int]] = {}
         self._keep()
+
+    @property
+    def splits(self) -> bool:
+        """Whether rows can be walked in pieces: no element needs what a reduction gives."""
+        picks = any(part.name == "gather" for part in self.group.parts)
+        return len(self.folds) == 1 and len(self.writes) == 1 and not picks
 
     def walks(self) -> int:
         """Return how often a row is walked."""
@@ -160,10 +186,13 @@ class Order:
 def row_kernel(group: Group, form: RowForm) -> Kernel:
     """Write the kernel of a group with rows.
 
-    Parameters are results, arrays, numbers of outside tensors, numbers of parts; the record of
-    faults and the sites of `gather`s if there are any; the number of rows and their length;
-    offsets of the arrays, extents of the rows' dims, strides of each array along them, and along
-    the row where that is neither 0 nor 1.
+    Parameters are results, states of pieces, arrays, numbers of outside tensors, numbers of parts;
+    the record of faults and the sites of `gather`s if there are any; those of `Rows`; offsets of
+    the arrays, extents of the rows' dims, strides of each array along them, and along the row where
+    that is neither 0 nor 1.
+
+    Rows in pieces take two kernels: one gives full results and the states of all reductions, the
+    other joins these and gives what a row has one of.
     """
     writer = _Writer(group, form)
     writer.body()
@@ -175,8 +204,11 @@ class _Writer:
         names = [p.name for p in group.parts if p.name != "full"]
         code = self.code = Code("_".join(["rows", *names[:6]]), form.walk.places, form.walk.units)
         self.group, self.form, self.order = group, form, Order(group)
-        self.outs = {p: code.buffer(f"out{k}", group.parts[p].dtype)
-                     for k, p in enumerate(group.outputs)}  # fmt: skip
+        self.outs = {p: code.buffer(f"out{p}", group.parts[p].dtype)
+                     for p in stored(group, form)}  # fmt: skip
+        self.states: dict[int, Buf] = {}
+        if form.walk.cut or form.join:
+            self.states = {p: code.buffer(f"state{p}", r.acc) for p, r in folds(group)}
         outside = list(enumerate(group.outside))
         self.arrays = {k: code.buffer(f"x{k}", t) for k, t in outside if not form.bare[k]}
         # Values that a row has one of, by part, or by -1 - number of an outside tensor.
@@ -193,7 +225,7 @@ class _Writer:
         picks = [p for p, part in enumerate(group.parts) if part.name == "gather"]
         self.watch = Watch(code) if picks else None
         self.sites = {p: code.scalar(f"site{p}", d.int32) for p in picks}
-        self.rows = Rows(code, form.walk, code.place("rows"), code.place("length"))
+        self.rows = Rows(code, form.walk)
         offsets = code.places("offset", len(self.arrays))
         extents = code.places("extent", form.rank)
         strides = [code.places(f"stride{k}_", form.rank) for k in self.arrays]
@@ -207,12 +239,30 @@ class _Writer:
         }
 
     def body(self) -> None:
+        if self.form.walk.cut:
+            self._cut()
+        else:
+            self._whole()
+
+    def _cut(self) -> None:
+        """Write what a piece of a row gives."""
+        self._outer()
+        self._fold(0)
+        with self.rows.first():
+            for p, out in self.states.items():
+                out[self.rows.piece] = self.row[p]
+
+    def _outer(self) -> None:
+        """Compute what needs no walk."""
+        for k, mode in self.modes.items():
+            if mode == "0":
+                self.row[-1 - k] = self.arrays[k][self.bases[k]]
+        self._narrow(0)
+
+    def _whole(self) -> None:
         order = self.order
         with self.rows.whole():
-            for k, mode in self.modes.items():
-                if mode == "0":
-                    self.row[-1 - k] = self.arrays[k][self.bases[k]]
-            self._narrow(0)
+            self._outer()
             for walk in range(order.walks()):
                 if walk < len(order.folds):
                     self._fold(walk)
@@ -225,17 +275,23 @@ class _Writer:
                         out[self.rows.number] = self.row[p]
 
     def _fold(self, walk: int) -> None:
-        folds = self.order.folds[walk]
-        reducers = [r for p in folds if (r := reducer_of(self.group.parts[p])) is not None]
+        here = self.order.folds[walk]
+        reducers = [r for p, r in folds(self.group) if p in here]
 
         def body(at: At) -> list[list[Val]]:
             values = _Values(self, at, walk)
-            taken = [values.of(self.group.parts[p].inputs[0]) for p in folds]
+            taken = [values.of(self.group.parts[p].inputs[0]) for p in here]
             self._stored(values)
             return taken
 
-        for p, r, made in zip(folds, reducers, self.rows.fold(reducers, body), strict=True):
-            self.row[p] = made.cast(r.out)
+        def joined(at: At) -> list[list[Val]]:
+            return [at.load(state, self.start, None) for state in self.states.values()]
+
+        if self.form.join:
+            reducers = [joining(r) for r in reducers]
+        made = self.rows.fold(reducers, joined if self.form.join else body)
+        for p, r, value in zip(here, reducers, made, strict=True):
+            self.row[p] = value if self.form.walk.cut else value.cast(r.out)
 
     def _stored(self, values: _Values) -> None:
         """Write the results of a walk, and what waits for later ones."""

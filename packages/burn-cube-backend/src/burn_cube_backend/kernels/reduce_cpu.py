@@ -389,17 +389,22 @@ def reduced(
     return pieces == 1 or _again(engine, r, start, target, out)
 
 
+def pieces_of(threads: int, rows: int, length: int) -> tuple[int, int]:
+    """Return in how many pieces each of so many rows is reduced, and how long they are."""
+    pieces = max(1, min(8 * threads, length // PIECE)) if rows < 2 * threads else 1
+    piece = -(-length // pieces)
+    return -(-length // piece), piece
+
+
 def _rows(
     engine: Engine, args: tuple[str, DType, DType, DType], start: Any, x: CubeTensor,
     out: CubeTensor, outer: Any,
     length: int, index: DType, threads: int, key: Any,
 ) -> bool:  # fmt: skip
     extents, strides = outer
-    pieces = 1
-    if out.size < 2 * threads and not args[0].startswith("arg"):
-        pieces = max(1, min(8 * threads, length // PIECE))
-    piece = -(-length // pieces)
-    pieces = -(-length // piece)
+    pieces, piece = 1, length
+    if not args[0].startswith("arg"):
+        pieces, piece = pieces_of(threads, out.size, length)
     kind = out.dtype if pieces == 1 else args[3]
     target = out if pieces == 1 else engine.empty((out.size, pieces), kind)
     spec = Spec(*args, kind, start, len(extents), 0, index)

@@ -317,10 +317,14 @@ def across_of(length: int, width: int) -> int:
     return min(PLANE, 1 << max(-(-length // width) - 1, 0).bit_length())
 
 
-def pieces_of(engine: Engine, count: int, length: int, width: int) -> int:
-    """Return in how many pieces each of so many long rows is read."""
+def pieces_of(engine: Engine, count: int, length: int, width: int) -> tuple[int, int]:
+    """Return in how many pieces each of so many long rows is read, and how long they are."""
+    block = UNITS * width * AHEAD
     room = engine.client.properties.units * WAVES // count
-    return max(1, min(room, length // (UNITS * width * AHEAD)))
+    pieces = max(1, min(room, length // block))
+    piece = -(-length // pieces)
+    piece = -(-piece // block) * block if pieces > 1 else length
+    return -(-length // piece), piece
 
 
 def _halves(r: Reducer) -> tuple[Reducer, Reducer]:
@@ -342,11 +346,7 @@ def _rows(
         program = engine.loaded(plane_kernel, (spec,))
         stages.append(Stage(program, cubes, (count, length), (*extents, *steps), count, r.out))
         return
-    block = UNITS * width * AHEAD
-    pieces = pieces_of(engine, count, length, width)
-    piece = -(-length // pieces)
-    piece = -(-piece // block) * block if pieces > 1 else length
-    pieces = -(-length // piece)
+    pieces, piece = pieces_of(engine, count, length, width)
     split = pieces > 1
     arg = split and r.op.startswith("arg")
     first, last = _halves(r) if split and not arg else (r, r)

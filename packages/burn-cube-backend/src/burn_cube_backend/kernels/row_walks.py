@@ -29,6 +29,7 @@ class Walk(NamedTuple):
         length: for `lanes`, extent of the rows if the kernel is made for one, else 0.
         width: elements that a unit takes at a time, for `plane` and `block`.
         across: units of a row, for `plane`.
+        cut: a row is walked in pieces, each by a unit or a cube of its own.
     """
 
     kind: str
@@ -36,6 +37,7 @@ class Walk(NamedTuple):
     length: int = 0
     width: int = 1
     across: int = 1
+    cut: bool = False
 
     @property
     def units(self) -> int:
@@ -121,17 +123,23 @@ Body = Callable[[At], Sequence[Sequence[Val]]]
 class Rows:
     """The rows of a kernel: one for each unit or for several.
 
+    Takes the number of rows and their length as parameters, and of rows in pieces how many a row
+    has and how long they are.
+
     Attributes:
         code: the kernel.
         walk: how they are walked.
         number: the row of this unit; `length` its extent.
+        span: where the walk begins and ends.
+        piece: number of the piece among all.
     """
 
-    def __init__(self, code: Code, walk: Walk, count: Val, length: Val) -> None:
+    def __init__(self, code: Code, walk: Walk) -> None:
         self.code = code
         self.walk = walk
-        self.count = count
+        self.count, length = code.place("rows"), code.place("length")
         self.length = code.at(walk.length) if walk.length else length
+        self.span = (code.at(0), self.length)
         unit = code.special("absolute_pos" if walk.kind in ("unit", "plane") else "cube_pos")
         self.lane: Val | None = None
         self.row = unit
@@ -140,7 +148,13 @@ class Rows:
         elif walk.kind in ("cube", "block"):
             self.lane = code.special("unit_pos")
         # Units without a row read the last one: all of a plane have to meet.
-        self.number = self.row.call("min", count - 1) if walk.kind == "plane" else self.row
+        self.number = self.row.call("min", self.count - 1) if walk.kind == "plane" else self.row
+        self.piece = self.row
+        if walk.cut:
+            pieces, piece = code.place("pieces"), code.place("piece")
+            self.number = self.row = unit // pieces
+            start = (unit - self.row * pieces) * piece
+            self.span = (start, (start + piece).call("min", length))
         self._shelves: dict[DType, Shelf] = {}
 
     @contextmanager
@@ -176,7 +190,7 @@ class Rows:
     def each(self, body: Callable[[At], None]) -> None:
         """Run a body at every place of the row."""
         if self.walk.kind == "lanes":
-            span, length = (self.code.at(0), self.length), self.walk.length
+            span, length = self.span, self.walk.length
             reduce_cpu.vectors(self.code, span, length, 1, lambda k, _: body(self._lanes(k)))
             reduce_cpu.rest(self.code, span, length, lambda k, n: body(self._lanes(k, n)))
         else:
@@ -186,14 +200,14 @@ class Rows:
         return At(self, place, width, True)
 
     def _walk(self, body: Callable[[At], None]) -> None:
-        code, length, width = self.code, self.length, self.walk.width
+        code, (start, stop), width = self.code, self.span, self.walk.width
         lane = self.lane if self.lane is not None else code.at(0)
         units = {"unit": 1, "plane": self.walk.across}.get(self.walk.kind, UNITS)
-        whole = length // width * width if width > 1 else length
-        with code.loop(lane * width, whole, code.at(units * width)) as k:
+        whole = start + (stop - start) // width * width if width > 1 else stop
+        with code.loop(start + lane * width, whole, code.at(units * width)) as k:
             body(At(self, k, width))
         if width > 1:
-            with code.loop(whole + lane, length, code.at(units)) as k:
+            with code.loop(whole + lane, stop, code.at(units)) as k:
                 body(At(self, k, 1))
 
     def fold(self, reducers: Sequence[Reducer], body: Body) -> list[Val]:
@@ -221,8 +235,8 @@ class Rows:
             taken = body(self._lanes(place, width))
             return [(element(v[0], r), None) for r, v in zip(reducers, taken, strict=True)]
 
-        span = (self.code.at(0), self.length)
-        return [t.get() for t in reduce_cpu.folded(self.code, specs, span, take, self.walk.length)]
+        made = reduce_cpu.folded(self.code, specs, self.span, take, self.walk.length)
+        return [t.get() for t in made]
 
     def _met(self, r: Reducer, lanes: Sequence[State]) -> Val:
         """Return the states of all units as one, which every unit gets."""
