@@ -154,3 +154,9 @@ def test_one_plan_for_rows_of_every_length() -> None:
         assert np.array_equal(gradient_like(x).numpy(), expected.numpy())
         count = count or len(plans(FUSED))
     assert len(plans(FUSED)) == count
+
+
+def test_what_runs_apart_is_explained_by_its_kernels() -> None:
+    (x,) = tensors(FUSED, (1, 200_000))
+    assert kernels(softmax, x) == [("amax",), ("sub", "exp"), ("sum",), ("div",)]
+    assert len(kernels(softmax, tensors(FUSED, (400, 50))[0])) == 1

@@ -84,6 +84,7 @@ class Fuser(Protocol):
         Args:
             group: what it computes.
             apart: the same with rows left to the operations' own kernels; taken where shapes or
-                layouts show that one kernel would be slower, or would give other bits. A group
-                without rows has no need of it.
+                layouts show that one kernel would be slower, or would give other bits; then the
+                kernel's attribute `parted` is True, else False. A group without rows has no need
+                of it.
         """

@@ -99,12 +99,16 @@ class FusedRows:
         engine: the device.
         group: what they compute.
         apart: the same by several kernels.
+
+    Attributes:
+        parted: the last call ran apart.
     """
 
     def __init__(self, engine: Engine, group: Group, apart: Fused) -> None:
         self.engine = engine
         self.group = group
         self.apart = apart
+        self.parted = False
         self.inputs = len(group.outside)
         self.order = Order(group)
         # How a number is given: as an element of a dtype first, if it stands for a tensor.
@@ -144,6 +148,7 @@ class FusedRows:
             if len(self.launches) >= 1024:
                 self.launches.clear()
             launch = self.launches[key] = self._planned(tensors, absent, targets)
+        self.parted = launch is None
         if launch is None:
             return self.apart(*args)  # type: ignore[no-any-return]
         outs = [

@@ -34,9 +34,10 @@ class Fused:
         run_time: slot and position of the run-time values that it takes.
         rows: dims of a row, 0 where all steps are elementwise.
         kernel: the backend's function.
+        parts: makes the units that run where the backend lets a unit with rows run apart.
     """
 
-    __slots__ = ("inputs", "kernel", "numbers", "outputs", "rows", "run_time", "steps")
+    __slots__ = ("inputs", "kernel", "numbers", "outputs", "parts", "rows", "run_time", "steps")
 
     def __init__(self, steps: Sequence[Step], numbers: Sequence[Step], rows: int = 0) -> None:
         self.steps = steps
@@ -46,6 +47,7 @@ class Fused:
         self.outputs: list[int] = []
         self.run_time: list[tuple[int, int]] = []
         self.kernel: Any = None
+        self.parts: Callable[[], list[Step | Fused]] = list
 
     @property
     def slot(self) -> int:

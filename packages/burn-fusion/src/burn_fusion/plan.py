@@ -205,48 +205,46 @@ class Plan:
 _serial = itertools.count()
 
 
-def _apart(fused: Fused, tensor: Callable[[int], Any], inner: Backend) -> Callable[..., Any]:
-    """Return what computes a unit with rows left to the operations' own kernels.
-
-    It takes the arguments of the unit's kernel and is written when it is first called.
-    """
-    made: Any = None
-
-    def apart(*args: Any) -> Any:
-        nonlocal made
-        if made is None:
-            made = _written_apart(fused, dtypes, shapes, inner)
-        return made(*args)
-
-    # The values themselves would keep their memory.
-    slots = dict.fromkeys(
-        slot for s in (*fused.numbers, *fused.steps) for slot in (*s.reads(), *s.writes())
-    )
-    dtypes = {slot: tensor(slot).dtype for slot in slots}
-    shapes = {slot: tensor(slot).shape for slot in slots}
-    return apart
-
-
 class _Described:
     """Dtype and shape of a slot."""
 
     __slots__ = ("dtype", "shape")
 
-    def __init__(self, dtype: Any, shape: tuple[int, ...]) -> None:
-        self.dtype = dtype
-        self.shape = shape
+    def __init__(self, value: Any) -> None:
+        self.dtype = value.dtype
+        self.shape = value.shape
+
+
+def _apart(fused: Fused, tensor: Callable[[int], Any], inner: Backend) -> Callable[..., Any]:
+    """Return what computes a unit with rows left to the operations' own kernels.
+
+    It takes the arguments of the unit's kernel and is written when it is first called.
+    """
+    steps = [*fused.numbers, *fused.steps]
+    slots = dict.fromkeys(slot for s in steps for slot in (*s.reads(), *s.writes()))
+    # The values themselves would keep their memory.
+    described = {slot: _Described(tensor(slot)) for slot in slots}
+    fuser, made = inner.fuser, None
+    assert fuser is not None  # noqa: S101 - it takes what is fused
+
+    def parts() -> list[Step | Fused]:
+        return units_of(steps, fused.outputs, described.__getitem__, fuser)
+
+    def apart(*args: Any) -> Any:
+        nonlocal made
+        if made is None:
+            made = _written_apart(fused, parts(), lambda slot: described[slot].dtype, inner)
+        return made(*args)
+
+    fused.parts = parts
+    return apart
 
 
 def _written_apart(
-    fused: Fused, dtypes: dict[int, Any], shapes: dict[int, tuple[int, ...]], inner: Backend
+    fused: Fused, units: Sequence[Step | Fused], dtype_of: Callable[[int], Any], inner: Backend
 ) -> Callable[..., Any]:
-    """Write the function of `_apart`."""
-    assert inner.fuser is not None  # noqa: S101 - there are fused steps
-    units = units_of(
-        [*fused.numbers, *fused.steps], fused.outputs,
-        lambda slot: _Described(dtypes[slot], shapes[slot]), inner.fuser,
-    )  # fmt: skip
-    bind_kernels([u for u in units if isinstance(u, Step)], inner, dtypes.__getitem__)
+    """Write the function of `_apart` from what it calls."""
+    bind_kernels([u for u in units if isinstance(u, Step)], inner, dtype_of)
     names = {place: f"r{k}" for k, place in enumerate(fused.run_time)}
 
     def number(slot: int, place: int) -> str:
@@ -268,7 +266,7 @@ def _written_apart(
         if dead:
             lines.append(f"    del {', '.join(map(_name, dead))}")
     lines.append(f"    return ({''.join(_name(s) + ', ' for s in fused.outputs)})")
-    exec(compile("\n".join(lines), "<operations of a fused group, one by one>", "exec"), constants)
+    exec(compile("\n".join(lines), "<parts of a fused group>", "exec"), constants)
     return constants["apart"]  # type: ignore[no-any-return]
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from burn_backend import Backend
 from burn_fusion.groups import Fused
-from burn_fusion.plan import Plan
+from burn_fusion.plan import Plan, Step
 from burn_fusion.segment import Value
 from burn_std import DType
 
@@ -21,7 +21,7 @@ class PlanRun:
         numbers: run-time values by slot.
     """
 
-    __slots__ = ("_inner", "_plan", "_specs", "inputs", "numbers", "outputs")
+    __slots__ = ("_inner", "_plan", "_specs", "_units", "inputs", "numbers", "outputs")
 
     def __init__(
         self, inner: Backend, plan: Plan, vals: Sequence[Value], ext: Sequence[Value],
@@ -33,6 +33,10 @@ class PlanRun:
         self.outputs = [vals[slot] for slot in plan.live]
         self.numbers = dict(numbers)
         self._specs = [(v.shape, v.dtype) for v in vals]
+        self._units: list[Step | Fused] = []
+        for unit in plan.units:
+            apart = isinstance(unit, Fused) and getattr(unit.kernel, "parted", False)
+            self._units += unit.parts() if isinstance(unit, Fused) and apart else [unit]
 
     def units(self) -> list[tuple[list[str], int, int]]:
         """Return what the plan calls: its operations, the bytes that it reads and that it writes.
@@ -40,7 +44,7 @@ class PlanRun:
         A view moves nothing, and a tensor that is read twice by one call is read once.
         """
         out = []
-        for unit in self._plan.units:
+        for unit in self._units:
             steps = unit.steps if isinstance(unit, Fused) else [unit]
             names = [s.entry.name for s in steps]
             if all(s.entry.klass == "view" or s.is_number for s in steps):
