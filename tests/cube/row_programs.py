@@ -41,9 +41,11 @@ MEANS: list[Callable[[Any, Any, bool], Any]] = [
     lambda x, dims, keep: x.mean(dims, keepdim=keep),
     lambda x, dims, keep: x.var(dims, keepdim=keep),
     lambda x, dims, keep: x.logsumexp(dims, keepdim=keep),
-    lambda x, dims, keep: (x * 0.5 + 0.5).prod(dims[-1], keepdim=keep)
-    if len(dims) == 1
-    else x.mean(dims, keepdim=keep),
+    lambda x, dims, keep: (
+        (x * 0.5 + 0.5).prod(dims[-1], keepdim=keep)
+        if len(dims) == 1
+        else x.mean(dims, keepdim=keep)
+    ),
 ]
 
 

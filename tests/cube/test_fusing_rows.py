@@ -40,6 +40,11 @@ def cross_entropy(x: Any, target: Any) -> Any:
     return total - x.gather(1, target)
 
 
+by_hand = pytest.mark.parametrize(
+    "fn", [softmax, log_softmax, layer_norm, rms_norm], ids=lambda f: f.__name__
+)
+
+
 def whole(device: Any = FUSED) -> int:
     """Return how many layouts of groups with rows run as one kernel."""
     backend: Any = device.context.resource.backend.inner
@@ -56,7 +61,7 @@ def kernels(fn: Any, *args: Any) -> list[tuple[str, ...]]:
     return [k.operations for p in found.plans for k in p.kernels if not k.is_view]
 
 
-@pytest.mark.parametrize("fn", [softmax, log_softmax, layer_norm, rms_norm], ids=lambda f: f.__name__)
+@by_hand
 @pytest.mark.parametrize("shape", [(64, 32), (8, 200), (3, 5, 77)], ids=str)
 def test_rows_by_hand_are_one_kernel(fn: Any, shape: tuple[int, ...]) -> None:
     (x,) = tensors(FUSED, shape)
@@ -77,7 +82,7 @@ def test_cross_entropy_by_hand_is_one_kernel_that_checks_its_indices() -> None:
         cross_entropy(x, target * 0 + 40).numpy()
 
 
-@pytest.mark.parametrize("fn", [softmax, log_softmax, layer_norm, rms_norm], ids=lambda f: f.__name__)
+@by_hand
 def test_gradients_by_hand_are_one_kernel_more(fn: Any) -> None:
     def gradient(x: Any, g: Any) -> Any:
         leaf = x.to_device(FUSED.autodiff()).require_grad()

@@ -202,9 +202,7 @@ class _Writer:
             (value,) = numbers
             assert value is not None  # noqa: S101 - a `full` has a number
             return value.cast(part.dtype)
-        given = [
-            None if i is None else outside[-1 - i] if i < 0 else made[i] for i in part.inputs
-        ]
+        given = [None if i is None else outside[-1 - i] if i < 0 else made[i] for i in part.inputs]
         return part_value(self.code, part, given, numbers)
 
 

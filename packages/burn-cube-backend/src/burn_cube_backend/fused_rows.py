@@ -31,7 +31,9 @@ from burn_cube_backend.row_code import (
     VIEWS,
     Order,
     RowForm,
-    is_costly,
+    costly,
+    is_fold,
+    is_map,
     joining,
     reducer_of,
     row_kernel,
@@ -45,6 +47,10 @@ KNOWN = 64
 ALONE = 120_000.0
 # What the runtime counts for an element: to read or write it, to compute it, if that is costly.
 TOUCHED, COMPUTED, COSTLY = 0.3, 0.15, 1.0
+# In costly functions of one element, in vectors: the same for those behind the last whole vector of
+# a row, alone or in a vector that is put together; what another kernel costs for a row, for an
+# element, and for a launch.
+SCALAR, PADDED, PER_ROW, PER_ELEMENT, PER_LAUNCH = 12, 24, 7.0, 0.4, 6000.0
 
 
 class Stage(NamedTuple):
@@ -129,6 +135,14 @@ class FusedRows:
             for i in p.inputs
             if i is not None and i < 0
         }
+        # Costly functions of an element, and kernels, in one kernel and apart.
+        count = [costly(expression(p.name)) if is_map(p) else 0 for p in group.parts]
+        order = self.order
+        self.functions = sum(count[p] for w in range(order.walks()) for p in order.computed(w))
+        self.functions_apart = sum(n for n, p in zip(count, group.parts, strict=True)
+                                   if p.form == "full")  # fmt: skip
+        maps = {(order.levels[k], p.form) for k, p in enumerate(group.parts) if is_map(p)}
+        self.kernels = len(maps) + sum(is_fold(p) or p.name == "gather" for p in group.parts)
         self.picks = [p for p in group.parts if p.name == "gather"]
         self.launches: dict[Any, Launch | None] = {}
 
@@ -258,32 +272,44 @@ class FusedRows:
 
     def _cost(self, length: int) -> float:
         """Return the work of a row as the runtime counts it."""
-        work = 0.0
+        work = COSTLY * self.functions
         for walk in range(self.order.walks()):
-            parts = self.order.computed(walk)
-            costly = sum(is_costly(expression(self.group.parts[p].name)) for p in parts)
             touched = len(self.order.wanted(walk)) + 1
-            work += TOUCHED * touched + COMPUTED * len(parts) + COSTLY * costly
+            work += TOUCHED * touched + COMPUTED * len(self.order.computed(walk))
         return max(1.0, work * length)
 
     def _way(self, rows: int, length: int, index: DType) -> Way | None:
         """Return how rows are walked, None where each reduction alone takes another way."""
         walk, pieces, piece = self._walk(rows, length, index, self.reducers)
         if walk is None or pieces == 1:
-            return None if walk is None or self._lonely(rows, length) else Way(walk)
+            return None if walk is None or self._slower(rows, length) else Way(walk)
         if not self.order.splits:
             return None
         again = [joining(r) for r in self.reducers]
         join, parts, _ = self._walk(rows, pieces, index, again)
-        return None if join is None or parts > 1 else Way(walk._replace(cut=True), pieces, piece, join)
+        if join is None or parts > 1:
+            return None
+        return Way(walk._replace(cut=True), pieces, piece, join)
 
-    def _lonely(self, rows: int, length: int) -> bool:
-        """Return whether rows are too few for threads that would have shared the parts' work."""
+    def _slower(self, rows: int, length: int) -> bool:
+        """Return whether several kernels are faster on a processor.
+
+        They are where rows are too few for all threads, and where costly functions fill their
+        vectors less than along a whole tensor, or are computed again.
+        """
         client = self.engine.client
         if client.name != "cpu":
             return False
         threads: int = client.runtime.threads  # type: ignore[attr-defined]  # of this runtime
-        return rows < threads and rows * self._cost(length) > ALONE
+        if rows < threads and rows * self._cost(length) > ALONE:
+            return True
+        whole, rest = divmod(length, reduce_cpu.LANES)
+        if rest:
+            rest = PADDED if length <= KNOWN else SCALAR * rest
+        here = self.functions * (whole * reduce_cpu.LANES + rest)
+        more = self.kernels - 1
+        apart = self.functions_apart * length + more * (PER_ROW + PER_ELEMENT * length)
+        return rows * (here - apart) > more * PER_LAUNCH
 
     def _walk(
         self, rows: int, length: int, index: DType, reducers: Sequence[Reducer]

@@ -84,9 +84,9 @@ def stored(group: Group, form: RowForm) -> list[int]:
     return [p for p in group.outputs if not form.join or p not in full]
 
 
-def is_costly(node: Node) -> bool:
-    """Return whether an element takes longer to compute than to write and read."""
-    return node.op in _COSTLY or any(map(is_costly, node.args))
+def costly(node: Node) -> int:
+    """Return how many functions of an expression take longer than to write and read an element."""
+    return (node.op in _COSTLY) + sum(map(costly, node.args))
 
 
 class Order:
@@ -160,7 +160,7 @@ class Order:
             for p in sorted(used, reverse=True):
                 walks = used[p]
                 part = self.group.parts[p]
-                if len(walks) < 2 or not is_costly(expression(part.name)):
+                if len(walks) < 2 or not costly(expression(part.name)):
                     continue
                 room = self._room(p, walks[-1], taken)
                 if room is not None:

@@ -141,9 +141,8 @@ class Extents:
             self._fact("cut", dims, out, x)
         elif dims < 0:
             self._fact("cut", -dims, x, out)
-        elif step.entry.name == "reshape" and self.classes(x) == self.classes(out):
-            if sum(c == 2 for c in self.classes(x)) <= 1:
-                self._same(x, out)
+        elif self.classes(x) == self.classes(out) and _is_line(self.classes(x)):
+            self._same(x, out)
 
 
 def is_elementwise(step: Step) -> bool:
@@ -176,13 +175,15 @@ def added(step: Step, tensor: TensorOf) -> int:
     short, long = (here, there) if dims > 0 else (there, here)
     if not dims or long != short + (1,) * abs(dims):
         return 0
-    if step.entry.name == "reshape" and sum(c == 2 for c in short) > 1:
-        # Which of several dims became which is not known.
-        return 0
-    if step.entry.name == "reshape" and 0 in short:
+    if step.entry.name == "reshape" and not _is_line(short):
         return 0
     if step.entry.name in ("squeeze", "unsqueeze"):
         last = tuple(range(len(short), len(long)))
         if tuple(sorted(step.static[0])) != last:
             return 0
     return dims
+
+
+def _is_line(classes: Classes) -> bool:
+    """Return whether one dim at most has many elements, so that a reshape has to keep it."""
+    return 0 not in classes and classes.count(2) <= 1

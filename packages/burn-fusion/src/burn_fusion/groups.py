@@ -252,9 +252,7 @@ class _Grouping:
                 allowed: tuple[Form | None, ...] = ("cut",)
             else:
                 allowed = ("full", "kept", "cut") if rows.single else ("full", "kept")
-            return all(
-                f in allowed for s, f in zip(step.reads(), given, strict=True) if s in made
-            )
+            return all(f in allowed for s, f in zip(step.reads(), given, strict=True) if s in made)
         if step.entry.klass == "reduce":
             return given == ["full"] and form != "full"
         if name == "gather":

@@ -169,9 +169,7 @@ def vectors(
         body(k, 0)
 
 
-def rest(
-    code: Code, span: tuple[Val, Val], length: int, body: Callable[[Val, int], None]
-) -> None:
+def rest(code: Code, span: tuple[Val, Val], length: int, body: Callable[[Val, int], None]) -> None:
     """Run a body for the elements behind the whole vectors: one by one, or all if known."""
     start, stop = span
     if length:

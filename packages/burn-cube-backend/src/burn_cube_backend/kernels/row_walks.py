@@ -227,8 +227,7 @@ class Rows:
 
     def _folded(self, reducers: Sequence[Reducer], body: Body) -> list[Val]:
         specs = [
-            reduce_cpu.Spec(*r, first_value(r.op, r.acc), 1, 0, self.walk.places)
-            for r in reducers
+            reduce_cpu.Spec(*r, first_value(r.op, r.acc), 1, 0, self.walk.places) for r in reducers
         ]
 
         def take(place: Val, width: int) -> list[tuple[Val, Val | None]]:
