@@ -50,7 +50,7 @@ TOUCHED, COMPUTED, COSTLY = 0.3, 0.15, 1.0
 # In costly functions of one element, in vectors: the same for those behind the last whole vector of
 # a row, alone or in a vector that is put together; what another kernel costs for a row, for an
 # element, and for a launch.
-SCALAR, PADDED, PER_ROW, PER_ELEMENT, PER_LAUNCH = 12, 24, 7.0, 0.4, 6000.0
+SCALAR, PADDED, PER_ROW, PER_ELEMENT, PER_LAUNCH = 6, 24, 7.0, 0.4, 6000.0
 
 
 class Stage(NamedTuple):
@@ -164,7 +164,7 @@ class FusedRows:
             launch = self.launches[key] = self._planned(tensors, absent, targets)
         self.parted = launch is None
         if launch is None:
-            return self.apart(*args)  # type: ignore[no-any-return]
+            return self.apart(*args)
         outs = [
             engine.flat(n, group.parts[p].dtype)
             for (n, _, _), p in zip(launch.results, group.outputs, strict=True)

@@ -268,11 +268,14 @@ class _Writer:
                     self._fold(walk)
                     self._narrow(walk + 1)
                 else:
-                    self.rows.each(lambda at, walk=walk: self._stored(_Values(self, at, walk)))
+                    self._each(walk)
             with self.rows.first():
                 for p, out in self.outs.items():
                     if self.group.parts[p].form != "full":
                         out[self.rows.number] = self.row[p]
+
+    def _each(self, walk: int) -> None:
+        self.rows.each(lambda at: self._stored(_Values(self, at, walk)))
 
     def _fold(self, walk: int) -> None:
         here = self.order.folds[walk]
@@ -289,7 +292,8 @@ class _Writer:
 
         if self.form.join:
             reducers = [joining(r) for r in reducers]
-        made = self.rows.fold(reducers, joined if self.form.join else body)
+        heavy = any(costly(expression(self.group.parts[p].name)) for p in self.order.computed(walk))
+        made = self.rows.fold(reducers, joined if self.form.join else body, heavy)
         for p, r, value in zip(here, reducers, made, strict=True):
             self.row[p] = value if self.form.walk.cut else value.cast(r.out)
 

@@ -162,7 +162,7 @@ def _accumulated(op: str) -> Callable[..., Any]:
         known: dict[DType | None, Any] = {}
 
         def reduced(x: CubeTensor, dims: Dims, keepdim: bool, dtype: DType | None) -> CubeTensor:
-            r = known.get(dtype) or known.setdefault(dtype, reducer(op, source, dtype))
+            r: Any = known.get(dtype) or known.setdefault(dtype, reducer(op, source, dtype))
             return reduce(engine, r, engine.solid(x), dims, keepdim)
 
         return reduced

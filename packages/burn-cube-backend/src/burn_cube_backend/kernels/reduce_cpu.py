@@ -20,6 +20,8 @@ from burn_std import DType
 LANES = 16
 # Vectors that a row is read with at a time, and the widest panel in vectors.
 STEPS, PANEL = 4, 8
+# Vectors that are read at a time where what is computed of them is costly.
+TURN = 2
 # Rows shorter than this go to the plain kernel, one row per unit.
 SHORT = LANES
 # A piece of a row has at least this many elements, a piece of columns this many rows.
@@ -155,8 +157,8 @@ def vectors(
     """
     start, stop = span
     if length:
-        for k in range(length // LANES):
-            body(code.at(k * LANES), k % steps)
+        for n in range(length // LANES):
+            body(code.at(n * LANES), n % steps)
         return
     block = LANES * steps
     many = start + (stop - start) // block * block
@@ -180,9 +182,33 @@ def rest(code: Code, span: tuple[Val, Val], length: int, body: Callable[[Val, in
         body(k, 1)
 
 
+def _turning(code: Code, states: Sequence[list[Lanes]], span: tuple[Val, Val], take: Taken) -> None:
+    """Take the rounds of `vectors` some vectors at a time: states change their places.
+
+    What is costly to compute would need more registers than there are if a round had all.
+    """
+    start, stop = span
+    many = start + (stop - start) // (LANES * STEPS) * (LANES * STEPS)
+    with code.loop(start, many, code.at(LANES * TURN)) as k:
+        rounds = [take(k + part * LANES, LANES) for part in range(TURN)]
+        for n, state in enumerate(states):
+            made = [
+                one.get().call(one.op, taken[n][0])
+                for one, taken in zip(state, rounds, strict=False)
+            ]
+            values = [other.get() for other in state[TURN:]] + made
+            for one, value in zip(state, values, strict=True):
+                code.b.set(one.value, value.op)
+    whole = start + (stop - start) // LANES * LANES
+    with code.loop(many, whole, code.at(LANES)) as k:
+        for state, (value, _) in zip(states, take(k, LANES), strict=True):
+            state[0].step(value, None)
+
+
 def folded(
-    code: Code, specs: Sequence[Spec], span: tuple[Val, Val], take: Taken, length: int = 0
-) -> list[Lanes]:
+    code: Code, specs: Sequence[Spec], span: tuple[Val, Val], take: Taken, length: int = 0,
+    heavy: bool = False,
+) -> list[Lanes]:  # fmt: skip
     """Return the states of a stretch of a row: the order in which every row is reduced here.
 
     Args:
@@ -191,6 +217,7 @@ def folded(
         span: where the stretch begins and ends.
         take: the elements at a place, for each reduction.
         length: elements of the stretch if they are known, else 0.
+        heavy: what is taken is costly to compute, and no places are wanted.
     """
     used = min(STEPS, length // LANES) if length else STEPS
     states = [[Lanes(code, s, LANES) for _ in range(used)] for s in specs]
@@ -199,22 +226,13 @@ def folded(
         for state, (value, place) in zip(states, take(at, LANES), strict=True):
             state[part].step(value, place)
 
-    vectors(code, span, length, STEPS, step)
+    if heavy and not length:
+        _turning(code, states, span, take)
+    else:
+        vectors(code, span, length, STEPS, step)
     totals = [Lanes(code, s, 1) for s in specs]
-    for s, (first, *others), total in zip(specs, states, totals, strict=True) if used else ():
-        for state in others:
-            first.merge(state.get(), state.at() if s.places else None)
-        if s.places:
-            for n in range(LANES):
-                total.merge(_lane(code, first.get(), n), _lane(code, first.at(), n))
-            continue
-        # Halves meet halves, so that the additions are as even as the lanes.
-        lanes = [_lane(code, first.get(), n) for n in range(LANES)]
-        while len(lanes) > 1:
-            half = len(lanes) // 2
-            pairs = zip(lanes[:half], lanes[half:], strict=True)
-            lanes = [a.call(total.op, b) for a, b in pairs]
-        total.step(lanes[0], None)
+    for state, total in zip(states, totals, strict=True) if used else ():
+        _joined(code, state, total)
 
     def last(at: Val, width: int) -> None:
         for total, (value, place) in zip(totals, take(at, width), strict=True):
@@ -224,6 +242,26 @@ def folded(
 
     rest(code, span, length, last)
     return totals
+
+
+def _joined(code: Code, states: Sequence[Lanes], total: Lanes) -> None:
+    """Let a state take the lanes of others."""
+    first, *others = states
+    if total.s.places:
+        for state in others:
+            first.merge(state.get(), state.at())
+        for n in range(LANES):
+            total.merge(_lane(code, first.get(), n), _lane(code, first.at(), n))
+        return
+    for state in others:
+        first.merge(state.get(), None)
+    # Halves meet halves, so that the additions are as even as the lanes.
+    lanes = [_lane(code, first.get(), n) for n in range(LANES)]
+    while len(lanes) > 1:
+        half = len(lanes) // 2
+        pairs = zip(lanes[:half], lanes[half:], strict=True)
+        lanes = [a.call(total.op, b) for a, b in pairs]
+    total.step(lanes[0], None)
 
 
 def row_kernel(s: Spec) -> Kernel:

@@ -210,10 +210,10 @@ class Rows:
             with code.loop(whole + lane, stop, code.at(units)) as k:
                 body(At(self, k, 1))
 
-    def fold(self, reducers: Sequence[Reducer], body: Body) -> list[Val]:
-        """Return reductions of the row, all in one walk."""
+    def fold(self, reducers: Sequence[Reducer], body: Body, heavy: bool = False) -> list[Val]:
+        """Return reductions of the row, all in one walk; `heavy` where the body is costly."""
         if self.walk.kind == "lanes":
-            return self._folded(reducers, body)
+            return self._folded(reducers, body, heavy)
         code, walk = self.code, self.walk
         states = [[State(code, r, walk.places) for _ in range(walk.width)] for r in reducers]
 
@@ -225,7 +225,7 @@ class Rows:
         self._walk(take)
         return [self._met(r, lanes) for r, lanes in zip(reducers, states, strict=True)]
 
-    def _folded(self, reducers: Sequence[Reducer], body: Body) -> list[Val]:
+    def _folded(self, reducers: Sequence[Reducer], body: Body, heavy: bool) -> list[Val]:
         specs = [
             reduce_cpu.Spec(*r, first_value(r.op, r.acc), 1, 0, self.walk.places) for r in reducers
         ]
@@ -234,7 +234,7 @@ class Rows:
             taken = body(self._lanes(place, width))
             return [(element(v[0], r), None) for r, v in zip(reducers, taken, strict=True)]
 
-        made = reduce_cpu.folded(self.code, specs, self.span, take, self.walk.length)
+        made = reduce_cpu.folded(self.code, specs, self.span, take, self.walk.length, heavy)
         return [t.get() for t in made]
 
     def _met(self, r: Reducer, lanes: Sequence[State]) -> Val:
