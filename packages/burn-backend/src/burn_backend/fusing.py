@@ -50,11 +50,14 @@ class Group(NamedTuple):
     - `gather` along the last dim, of one element per row (`rows` is 1): `kept`. That index and
       rows fit each other is known.
 
+    With columns (`rows` is negative) the first dims are reduced in place of the last, and no `full`
+    value is computed from one that is not.
+
     Attributes:
         parts: operations, each after those that it reads.
         outside: dtypes of the tensors from outside.
         outputs: the parts whose results are wanted; no views.
-        rows: how many dims a row has, 0 where there are none.
+        rows: how many dims a row has, 0 where there are none, negative for columns.
         cut: which outside tensors are read along shapes without the row's dims.
     """
 

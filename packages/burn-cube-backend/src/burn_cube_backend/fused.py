@@ -15,6 +15,7 @@ from burn_backend import Fused, Group, Part
 from burn_cube import Kernel, Vector
 from burn_cube_backend.code import UNITS, Code, Val
 from burn_cube_backend.engine import Engine
+from burn_cube_backend.fused_columns import FusedColumns
 from burn_cube_backend.fused_rows import FusedRows
 from burn_cube_backend.geometry import (
     Ints,
@@ -334,6 +335,7 @@ class CubeFuser:
                 self.made.clear()
             made: Fused = FusedMap(self.engine, group)
             if group.rows:
-                made = FusedRows(self.engine, group, apart)
+                kind = FusedRows if group.rows > 0 else FusedColumns
+                made = kind(self.engine, group, apart)
             found = self.made[group] = made
         return found

@@ -8,7 +8,7 @@ result, or that of the group's which is written last.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from burn_backend import Group, Part
 from burn_cube import Kernel
@@ -20,7 +20,7 @@ from burn_cube_backend.kernels.reduction import Reducer
 from burn_cube_backend.kernels.row_walks import At, Rows, Walk
 from burn_cube_backend.part_code import expression, part_value
 from burn_ir import Node
-from burn_std import dtypes as d
+from burn_std import DType, dtypes as d
 
 # Functions that take longer than to write an element and to read it again.
 _COSTLY = frozenset({
@@ -30,16 +30,35 @@ _COSTLY = frozenset({
 VIEWS = ("expand", "squeeze", "unsqueeze", "reshape")
 
 
-class RowForm(NamedTuple):
+class Form(Protocol):
     """What a kernel depends on beside the group.
 
     Attributes:
-        walk: how rows are walked.
         bare: which outside tensors are numbers.
         absent: which run-time values are None, or no numbers.
         inner: of each other outside tensor, the stride along a row: 0, 1 or any (`n`).
-        rank: dims of the rows.
+        cut: rows are in pieces, whose states are written.
         join: what is reduced are the states of pieces.
+    """
+
+    @property
+    def bare(self) -> tuple[bool, ...]: ...
+    @property
+    def absent(self) -> tuple[bool, ...]: ...
+    @property
+    def inner(self) -> tuple[str, ...]: ...
+    @property
+    def cut(self) -> bool: ...
+    @property
+    def join(self) -> bool: ...
+
+
+class RowForm(NamedTuple):
+    """The form of a kernel with rows; see `Form`.
+
+    Attributes:
+        walk: how rows are walked.
+        rank: dims of the rows.
     """
 
     walk: Walk
@@ -48,6 +67,11 @@ class RowForm(NamedTuple):
     inner: tuple[str, ...]
     rank: int
     join: bool = False
+
+    @property
+    def cut(self) -> bool:
+        """Whether rows are in pieces."""
+        return self.walk.cut
 
 
 def is_map(part: Part) -> bool:
@@ -76,10 +100,10 @@ def joining(r: Reducer) -> Reducer:
     return r._replace(source=r.acc, middle=r.acc)
 
 
-def stored(group: Group, form: RowForm) -> list[int]:
+def stored(group: Group, form: Form) -> list[int]:
     """Return the results that a kernel stores."""
     full = [p for p in group.outputs if group.parts[p].form == "full"]
-    if form.walk.cut:
+    if form.cut:
         return full
     return [p for p in group.outputs if not form.join or p not in full]
 
@@ -194,24 +218,39 @@ def row_kernel(group: Group, form: RowForm) -> Kernel:
     Rows in pieces take two kernels: one gives full results and the states of all reductions, the
     other joins these and gives what a row has one of.
     """
-    writer = _Writer(group, form)
+    writer = _Rows(group, form)
     writer.body()
     return writer.code.finish()
 
 
-class _Writer:
-    def __init__(self, group: Group, form: RowForm) -> None:
+class Writer:
+    """What kernels of groups with rows or columns have in common: parameters.
+
+    Attributes:
+        code: the kernel.
+        order: what is computed when.
+        outs: memory of results by part, `states` of what pieces give; `arrays` by their number.
+        row: values that a row has one of, by part, or by -1 - number of an outside tensor.
+        numbers: run-time numbers by part.
+        bases: where the line of each array begins, `start` that of the results.
+        hops: strides along a row that are neither 0 nor 1.
+    """
+
+    bases: dict[int, Val]
+    hops: dict[int, Val]
+    start: Val
+
+    def __init__(self, group: Group, name: str, form: Form, units: int, places: DType) -> None:
         names = [p.name for p in group.parts if p.name != "full"]
-        code = self.code = Code("_".join(["rows", *names[:6]]), form.walk.places, form.walk.units)
+        code = self.code = Code("_".join([name, *names[:6]]), places, units)
         self.group, self.form, self.order = group, form, Order(group)
         self.outs = {p: code.buffer(f"out{p}", group.parts[p].dtype)
                      for p in stored(group, form)}  # fmt: skip
         self.states: dict[int, Buf] = {}
-        if form.walk.cut or form.join:
+        if form.cut or form.join:
             self.states = {p: code.buffer(f"state{p}", r.acc) for p, r in folds(group)}
         outside = list(enumerate(group.outside))
         self.arrays = {k: code.buffer(f"x{k}", t) for k, t in outside if not form.bare[k]}
-        # Values that a row has one of, by part, or by -1 - number of an outside tensor.
         self.row = {-1 - k: code.scalar(f"n{k}", wide(t)).cast(t)
                     for k, t in outside if form.bare[k]}  # fmt: skip
         absent = iter(form.absent)
@@ -222,6 +261,28 @@ class _Writer:
             ]
             for p, part in enumerate(group.parts)
         ]
+        for p, part in enumerate(group.parts):
+            if part.name == "full":
+                (number,) = self.numbers[p]
+                assert number is not None  # noqa: S101 - a `full` has a number
+                self.row[p] = number.cast(part.dtype)
+
+    def store(self, values: Values) -> None:
+        """Write the results of a walk, and what waits for later ones."""
+        order = self.order
+        for p, (walk, room) in order.kept.items():
+            if walk == values.walk and room != p:
+                values.at.store(self.outs[room], self.start, values.of(p))
+        for p in order.writes[values.walk] if values.walk < len(order.writes) else ():
+            values.at.store(self.outs[p], self.start, values.of(p))
+
+
+class _Rows(Writer):
+    form: RowForm
+
+    def __init__(self, group: Group, form: RowForm) -> None:
+        super().__init__(group, "rows", form, form.walk.units, form.walk.places)
+        code = self.code
         picks = [p for p, part in enumerate(group.parts) if part.name == "gather"]
         self.watch = Watch(code) if picks else None
         self.sites = {p: code.scalar(f"site{p}", d.int32) for p in picks}
@@ -239,7 +300,7 @@ class _Writer:
         }
 
     def body(self) -> None:
-        if self.form.walk.cut:
+        if self.form.cut:
             self._cut()
         else:
             self._whole()
@@ -275,16 +336,16 @@ class _Writer:
                         out[self.rows.number] = self.row[p]
 
     def _each(self, walk: int) -> None:
-        self.rows.each(lambda at: self._stored(_Values(self, at, walk)))
+        self.rows.each(lambda at: self.store(Values(self, at, walk)))
 
     def _fold(self, walk: int) -> None:
         here = self.order.folds[walk]
         reducers = [r for p, r in folds(self.group) if p in here]
 
         def body(at: At) -> list[list[Val]]:
-            values = _Values(self, at, walk)
+            values = Values(self, at, walk)
             taken = [values.of(self.group.parts[p].inputs[0]) for p in here]
-            self._stored(values)
+            self.store(values)
             return taken
 
         def joined(at: At) -> list[list[Val]]:
@@ -295,28 +356,14 @@ class _Writer:
         heavy = any(costly(expression(self.group.parts[p].name)) for p in self.order.computed(walk))
         made = self.rows.fold(reducers, joined if self.form.join else body, heavy)
         for p, r, value in zip(here, reducers, made, strict=True):
-            self.row[p] = value if self.form.walk.cut else value.cast(r.out)
-
-    def _stored(self, values: _Values) -> None:
-        """Write the results of a walk, and what waits for later ones."""
-        order = self.order
-        for p, (walk, room) in order.kept.items():
-            if walk == values.walk and room != p:
-                values.at.store(self.outs[room], self.start, values.of(p))
-        for p in order.writes[values.walk] if values.walk < len(order.writes) else ():
-            values.at.store(self.outs[p], self.start, values.of(p))
+            self.row[p] = value if self.form.cut else value.cast(r.out)
 
     def _narrow(self, level: int) -> None:
         """Compute the values of rows that need so many walks."""
         for p, part in enumerate(self.group.parts):
-            if part.name == "full":
-                if not level:
-                    (number,) = self.numbers[p]
-                    assert number is not None  # noqa: S101 - a `full` has a number
-                    self.row[p] = number.cast(part.dtype)
-            elif part.form == "full" or is_fold(part) or self.order.levels[p] != level:
+            if part.form == "full" or is_fold(part) or self.order.levels[p] != level:
                 continue
-            elif part.name == "gather":
+            if part.name == "gather":
                 self.row[p] = self._picked(p, part)
             elif part.name in VIEWS:
                 self.row[p] = self._narrow_input(part.inputs[0])
@@ -335,11 +382,11 @@ class _Writer:
         size = self.rows.length
         place, _ = self.watch.inside(self._narrow_input(index), size, self.sites[p], False)
         # Elements that wait somewhere were written by other units.
-        (value,) = _Values(self, At(self.rows, place, 1), 0, False).of(x)
+        (value,) = Values(self, At(self.rows, place, 1), 0, False).of(x)
         return value
 
 
-class _Values:
+class Values:
     """Values of full parts at some places.
 
     Attributes:
@@ -347,12 +394,15 @@ class _Values:
         walk: which walk it is.
     """
 
-    def __init__(self, writer: _Writer, at: At, walk: int, kept: bool = True) -> None:
+    def __init__(
+        self, writer: Writer, at: At, walk: int, kept: bool = True,
+        known: dict[int, list[Val]] | None = None,
+    ) -> None:  # fmt: skip
         self.writer = writer
         self.at = at
         self.walk = walk
         self._kept = writer.order.kept if kept else {}
-        self._done: dict[int, list[Val]] = {}
+        self._done = dict(known or {})
 
     def of(self, ref: int | None) -> list[Val]:
         """Return the values of a part, or of an outside tensor."""
@@ -373,7 +423,7 @@ class _Values:
         walk, room = self._kept.get(ref, (self.walk, ref))
         if walk < self.walk:
             return self.at.load(w.outs[room], w.start, None)
-        if part.name == "expand":
+        if part.name in VIEWS:
             return self.of(part.inputs[0])
         given = [None if i is None else self.of(i) for i in part.inputs]
         numbers = [None if n is None else self.at.of(n) for n in w.numbers[ref]]

@@ -35,7 +35,7 @@ class Extents:
         self.tensor = tensor
         self._one: dict[Node, Node] = {}
         # (function, dims) of a shape is a shape: `kept` has 1 in place of the last dims, `cut`
-        # goes without them, which are 1, `grown` is that backwards.
+        # goes without them, which are 1, `grown` is that backwards. Negative dims are the first.
         self._facts: dict[tuple[str, int], list[tuple[Node, Node]]] = {}
         self._fresh = 0
         for step in steps:
@@ -57,7 +57,10 @@ class Extents:
         return axis_classes(self.tensor(slot).shape)
 
     def kept(self, root: Node, dims: int) -> Node:
-        """Return the shape with 1 in place of the last dims, None where no value has it."""
+        """Return the shape with 1 in place of the last dims, None where no value has it.
+
+        Negative dims are the first ones.
+        """
         return self._known.get(("kept", dims), {}).get(root)
 
     def cut(self, root: Node, dims: int) -> Node:
@@ -97,7 +100,7 @@ class Extents:
             for s in step.reads():
                 self._broadcast(s, out)
         elif step.entry.klass == "reduce" and step.outputs == 1:
-            dims = trailing(step, self.tensor)
+            dims = reduced_dims(step, self.tensor)
             if dims:
                 self._reduced(step.inputs[0], out, dims, step.static[1])
         elif name in ("squeeze", "unsqueeze", "reshape", "expand"):
@@ -121,6 +124,11 @@ class Extents:
                 break
             if here[:first] == there[:first]:
                 self._fact("kept", dims, out, s)
+        for dims in range(1, len(here)):
+            if here[dims - 1] != 1:
+                break
+            if here[dims:] == there[dims:]:
+                self._fact("kept", -dims, out, s)
 
     def _reduced(self, x: int, out: int, dims: int, keepdim: bool) -> None:
         if keepdim:
@@ -136,11 +144,9 @@ class Extents:
         if step.entry.name == "expand":
             self._broadcast(x, out)
             return
-        dims = added(step, self.tensor)
-        if dims > 0:
-            self._fact("cut", dims, out, x)
-        elif dims < 0:
-            self._fact("cut", -dims, x, out)
+        dims, grows = added(step, self.tensor)
+        if dims:
+            self._fact("cut", dims, *((out, x) if grows else (x, out)))
         elif self.classes(x) == self.classes(out) and _is_line(self.classes(x)):
             self._same(x, out)
 
@@ -155,8 +161,8 @@ def is_elementwise(step: Step) -> bool:
     return all(a.kind in ("static", "scalar") for a in entry.attrs)
 
 
-def trailing(step: Step, tensor: TensorOf) -> int:
-    """Return how many last dims a reduction reduces; 0 where it reduces others."""
+def reduced_dims(step: Step, tensor: TensorOf) -> int:
+    """Return how many last dims a reduction reduces, negative for first ones; 0 for others."""
     rank = len(tensor(step.inputs[0]).shape)
     names = [a.name for a in step.entry.attrs]
     if names[:2] != ["dims", "keepdim"]:
@@ -164,24 +170,32 @@ def trailing(step: Step, tensor: TensorOf) -> int:
     dims = step.static[0]
     if dims is None:
         return rank
-    return len(dims) if tuple(sorted(dims)) == tuple(range(rank - len(dims), rank)) else 0
+    gone = tuple(sorted(dims))
+    if gone == tuple(range(rank - len(gone), rank)):
+        return len(gone)
+    return -len(gone) if gone == tuple(range(len(gone))) else 0
 
 
-def added(step: Step, tensor: TensorOf) -> int:
-    """Return how many last dims of 1 a view adds; negative if it takes some off, 0 if neither."""
+def added(step: Step, tensor: TensorOf) -> tuple[int, bool]:
+    """Return how many last dims of 1 a view adds or takes off, and which; 0 if it does neither.
+
+    Negative dims are first ones.
+    """
     here = axis_classes(tensor(step.inputs[0]).shape)
     there = axis_classes(tensor(step.slot).shape)
-    dims = len(there) - len(here)
-    short, long = (here, there) if dims > 0 else (there, here)
-    if not dims or long != short + (1,) * abs(dims):
-        return 0
-    if step.entry.name == "reshape" and not _is_line(short):
-        return 0
+    grows = len(there) > len(here)
+    short, long = (here, there) if grows else (there, here)
+    dims = len(long) - len(short)
+    if not dims or (step.entry.name == "reshape" and not _is_line(short)):
+        return 0, grows
+    ones, named = (1,) * dims, None
     if step.entry.name in ("squeeze", "unsqueeze"):
-        last = tuple(range(len(short), len(long)))
-        if tuple(sorted(step.static[0])) != last:
-            return 0
-    return dims
+        named = tuple(sorted(step.static[0]))
+    if long == short + ones and named in (None, tuple(range(len(short), len(long)))):
+        return dims, grows
+    if long == ones + short and named in (None, tuple(range(dims))):
+        return -dims, grows
+    return 0, grows
 
 
 def _is_line(classes: Classes) -> bool:

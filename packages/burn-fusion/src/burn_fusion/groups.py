@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from burn_backend import Form, Fuser, Group, Part
-from burn_fusion.extents import Extents, Node, TensorOf, added, is_elementwise, trailing
+from burn_fusion.extents import Extents, Node, TensorOf, added, is_elementwise, reduced_dims
 
 if TYPE_CHECKING:
     from burn_fusion.plan import Step
@@ -32,7 +32,7 @@ class Fused:
         inputs: slots from outside, in the order in which the kernel takes them.
         outputs: slots of the results that somebody else reads.
         run_time: slot and position of the run-time values that it takes.
-        rows: dims of a row, 0 where all steps are elementwise.
+        rows: dims of a row, negative for columns, 0 where all steps are elementwise.
         kernel: the backend's function.
         parts: makes the units that run where the backend lets a unit with rows run apart.
     """
@@ -111,6 +111,8 @@ class _Rows:
         self.dims = dims
         # A scalar is read along whatever there is.
         self.single = dims == rank
+        # Rows have more to gain than columns, and than what is one row.
+        self.late = self.single or dims < 0
         self.forms: dict[Node, Form] = {full: "full"}
         kept, cut = extents.kept(full, dims), extents.cut(full, dims)
         if kept is not None:
@@ -166,23 +168,23 @@ class _Grouping:
     def join(self) -> None:
         """Merge what was not known to fit when it was placed.
 
-        Reductions of everything come last: rows have more to gain.
+        Reductions of columns and of everything come last: rows have more to gain.
         """
-        for single in (False, True):
+        for late in (False, True):
             for k in range(len(self.steps)):
                 if self.joins[k]:
-                    self._meet(k, single)
+                    self._meet(k, late)
 
-    def _single(self, g: int) -> bool:
+    def _late(self, g: int) -> bool:
         rows = self.rows[g]
-        return rows is not None and rows.single
+        return rows is not None and rows.late
 
-    def _meet(self, k: int, single: bool) -> None:
+    def _meet(self, k: int, late: bool) -> None:
         """Merge the group of a step with those that it reads from, or that read the same.
 
         Args:
             k: the step.
-            single: also where everything is one row.
+            late: also with columns, and where everything is one row.
         """
         step = self.steps[k]
         sources = sorted(self.maker[s] for s in step.reads() if s in self.maker)
@@ -193,7 +195,7 @@ class _Grouping:
             a, b = sorted((self.group[j], self.group[k]))
             if a == b or not (self.joins[a] and self.joins[b]):
                 continue
-            if single or not (self._single(a) or self._single(b)):
+            if late or not (self._late(a) or self._late(b)):
                 self._merge(a, b)
 
     def _describe(self, k: int, step: Step) -> None:
@@ -206,10 +208,10 @@ class _Grouping:
         elif self.apart is None or step.outputs != 1:
             return
         elif step.entry.klass == "reduce":
-            dims = trailing(step, self.tensor)
+            dims = reduced_dims(step, self.tensor)
             classes = self.extents.classes(step.inputs[0])
-            last = classes[len(classes) - dims :]
-            if dims and 0 not in classes and 2 in last and self._taken(step):
+            gone = classes[len(classes) - dims :] if dims > 0 else classes[:-dims]
+            if dims and 0 not in classes and 2 in gone and self._taken(step):
                 self.joins[k] = True
                 full = self.extents.root(step.inputs[0])
                 self.rows[k] = _Rows(self.extents, full, dims, len(classes))
@@ -248,9 +250,8 @@ class _Grouping:
         if form is None:
             return False
         if is_elementwise(step):
-            if form == "cut":
-                allowed: tuple[Form | None, ...] = ("cut",)
-            else:
+            allowed: tuple[Form | None, ...] = (form,)
+            if form != "cut" and rows.dims > 0:
                 allowed = ("full", "kept", "cut") if rows.single else ("full", "kept")
             return all(f in allowed for s, f in zip(step.reads(), given, strict=True) if s in made)
         if step.entry.klass == "reduce":
@@ -260,8 +261,8 @@ class _Grouping:
         if step.inputs[0] not in made:
             return False
         if name == "expand":
-            return given == ["kept"] and form == "full"
-        return {form, given[0]} == {"kept", "cut"} and abs(added(step, self.tensor)) == rows.dims
+            return given == ["kept"] and form == "full" and rows.dims > 0
+        return {form, given[0]} == {"kept", "cut"} and added(step, self.tensor)[0] == rows.dims
 
     def _merge(self, a: int, b: int) -> None:
         """Make one group of two, unless another would have to run between its halves."""
@@ -366,7 +367,8 @@ class _Grouping:
             cut = False
             if rows is not None and not step.is_number:
                 form = self._form(step.slot, rows) or form
-                cut = form == "cut" if is_elementwise(step) else False
+                # The columns' dims are the last ones anyway.
+                cut = form == "cut" and rows.dims > 0 and is_elementwise(step)
             inputs = tuple(placed(s, cut) for s in step.inputs)
             place[step.slot] = len(parts)
             parts.append(Part(step.entry.name, inputs, step.static, len(numbers), lead, out, form))

@@ -403,13 +403,11 @@ def reduced(
     columns = extents[-1]
     if strides[-1] != 1 or columns < LANES or length < 2:
         return False
-    panel = next(p for p in (PANEL, 4, 2, 1) if columns >= p * LANES)
-    panels, count = -(-columns // (panel * LANES)), out.size // columns
-    pieces = 1
-    if panels * count < 2 * threads and not r.op.startswith("arg"):
-        pieces = max(1, min(4 * threads, length // ROWS))
-    piece = -(-length // pieces)
-    pieces = -(-length // piece)
+    panel, panels = panels_of(columns)
+    count = out.size // columns
+    pieces, piece = 1, length
+    if not r.op.startswith("arg"):
+        pieces, piece = column_pieces_of(threads, panels * count, length)
     kind = r.out if pieces == 1 else r.acc
     target = out if pieces == 1 else engine.empty((pieces, out.size), kind)
     heads, steps = (extents[:-1] or (1,)), (strides[:-1] or (0,))
@@ -428,6 +426,19 @@ def reduced(
 def pieces_of(threads: int, rows: int, length: int) -> tuple[int, int]:
     """Return in how many pieces each of so many rows is reduced, and how long they are."""
     pieces = max(1, min(8 * threads, length // PIECE)) if rows < 2 * threads else 1
+    piece = -(-length // pieces)
+    return -(-length // piece), piece
+
+
+def panels_of(columns: int) -> tuple[int, int]:
+    """Return how many vectors a panel of columns has, and how many panels there are."""
+    panel = next(p for p in (PANEL, 4, 2, 1) if columns >= p * LANES)
+    return panel, -(-columns // (panel * LANES))
+
+
+def column_pieces_of(threads: int, panels: int, length: int) -> tuple[int, int]:
+    """Return in how many pieces so many panels are reduced, and how long they are."""
+    pieces = max(1, min(4 * threads, length // ROWS)) if panels < 2 * threads else 1
     piece = -(-length // pieces)
     return -(-length // piece), piece
 

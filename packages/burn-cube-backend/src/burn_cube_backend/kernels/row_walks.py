@@ -7,8 +7,8 @@ to a function that says what each reduction takes there; every unit of a row get
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from typing import NamedTuple
+from contextlib import AbstractContextManager, contextmanager
+from typing import NamedTuple, Protocol
 
 from burn_cube.spi import width_of
 from burn_cube_backend.code import UNITS, Buf, Code, Val
@@ -50,6 +50,15 @@ class Walk(NamedTuple):
         return -(-rows // each)
 
 
+class Present(Protocol):
+    """Where places are: rows or columns of a kernel."""
+
+    @property
+    def code(self) -> Code: ...
+    def present(self) -> AbstractContextManager[None]:
+        """Run the block, which stores, in the units that have a row."""
+
+
 class At:
     """Some neighbouring places of a row: one vector, or values one by one.
 
@@ -59,7 +68,7 @@ class At:
         count: values that stand for them, one if they are a vector.
     """
 
-    def __init__(self, rows: Rows, place: Val, width: int, vector: bool = False) -> None:
+    def __init__(self, rows: Present, place: Val, width: int, vector: bool = False) -> None:
         self.rows = rows
         self.code = rows.code
         self.place = place
