@@ -51,7 +51,7 @@ MEANS: list[Callable[[Any, Any, bool], Any]] = [
 
 def run(
     seed: int, device: Any, shape: tuple[int, ...], dims: int, dtype: Any, wild: bool = False,
-    scale: float = 1.0, steps: int = 14,
+    scale: float = 1.0, steps: int = 14, first: bool = False,
 ) -> list[Any]:  # fmt: skip
     """Return the values that a program of a seed ends with.
 
@@ -64,6 +64,7 @@ def run(
         wild: rows hold inf and NaN.
         scale: a number that changes nothing but numbers.
         steps: operations.
+        first: the first dims are reduced in place of the last.
     """
     dice, rng = random.Random(seed), np.random.default_rng(seed)
 
@@ -75,12 +76,15 @@ def run(
         return burn.tensor(data.astype(np.float32), device=device).to(dtype)
 
     rows, last = shape[: len(shape) - dims], shape[len(shape) - dims :]
-    over = tuple(range(-dims, 0))
+    over, ones = tuple(range(-dims, 0)), (*rows, *(1,) * dims)
+    if first:
+        rows, last = shape[dims:], shape[:dims]
+        over, ones = tuple(range(dims)), (*(1,) * dims, *rows)
     turned = tensor(shape[::-1]).permute(*reversed(range(len(shape))))
     full = [tensor(shape), tensor(shape), turned]
-    kept = [tensor((*rows, *(1,) * dims))]
+    kept = [tensor(ones)]
     cut = [tensor(rows)]
-    columns = [tensor(last), tensor(())]
+    columns = [tensor(()) if first else tensor(last), tensor(())]
     floats = dtype.is_float
     maps = MAPS + FLOATS * floats
     for _ in range(steps):
@@ -88,7 +92,9 @@ def run(
         s = dice.choice([0.5, 2.0, -1.25, 3.0]) * scale if floats else dice.choice([1, 2, -3])
         fn, x = dice.choice(maps), dice.choice(full)
         if kind == "map":
-            full.append(fn(x, dice.choice([*full, *kept, *columns]), s))
+            # What is reduced and read along columns again is two kernels.
+            others = [*full, *full, *kept[:1], *columns] if first else [*full, *kept, *columns]
+            full.append(fn(x, dice.choice(others), s))
         elif kind == "kept":
             kept.append(fn(dice.choice(kept), dice.choice(kept), s))
         elif kind == "cut":
@@ -99,6 +105,8 @@ def run(
             fold = dice.choice(REDUCTIONS[:2] if 0 in last else REDUCTIONS + MEANS * floats)
             made = fold(x, over, keep).to(dtype)
             (kept if keep else cut).append(made)
+        elif kind == "view" and first:
+            cut.append(dice.choice(kept).reshape(*rows))
         elif kind == "view" and dims == 1:
             which = dice.randrange(3)
             if which == 0:
@@ -107,7 +115,7 @@ def run(
                 cut.append(dice.choice(kept).squeeze(-1))
             else:
                 full.append(dice.choice(kept).expand(*shape))
-        elif kind == "pick" and dims == 1 and rows and last[0]:
+        elif kind == "pick" and not first and dims == 1 and rows and last[0]:
             places = rng.integers(0, last[0], (*rows, 1))
             kept.append(x.gather(len(rows), burn.tensor(places, device=device)))
     # Some of the last values are wanted, the rest may live inside kernels.
@@ -116,3 +124,11 @@ def run(
     wanted = [pool[k] for k in chosen]
     del full, kept, cut, pool, x
     return [w.numpy() for w in wanted]
+
+
+def bits(array: Any) -> bytes:
+    """Return the elements of an array; the sign of a NaN is the processor's."""
+    unequal = np.asarray(array != array)
+    if unequal.any():
+        array = np.where(unequal, np.array(np.nan, array.dtype), array)
+    return bytes(array.tobytes())

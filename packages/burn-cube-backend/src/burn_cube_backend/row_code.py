@@ -42,15 +42,24 @@ class Form(Protocol):
     """
 
     @property
-    def bare(self) -> tuple[bool, ...]: ...
+    def bare(self) -> tuple[bool, ...]:
+        """Of each outside tensor."""
+
     @property
-    def absent(self) -> tuple[bool, ...]: ...
+    def absent(self) -> tuple[bool, ...]:
+        """Of each run-time value."""
+
     @property
-    def inner(self) -> tuple[str, ...]: ...
+    def inner(self) -> tuple[str, ...]:
+        """Of each array."""
+
     @property
-    def cut(self) -> bool: ...
+    def cut(self) -> bool:
+        """Of all rows."""
+
     @property
-    def join(self) -> bool: ...
+    def join(self) -> bool:
+        """Of all rows."""
 
 
 class RowForm(NamedTuple):

@@ -323,7 +323,11 @@ class _Grouping:
         for k, step in enumerate(self.steps):
             if self.group[k] != self.group[self.maker[steps[0].slot]]:
                 others.update(s for s in step.reads() if s in own)
-        outside = [s for s in steps if _is_view(s) and s.slot in others]
+        outside: list[Step] = []
+        for step in reversed(steps):
+            if _is_view(step) and step.slot in others:
+                outside.append(step)
+                others.update(step.reads())
         inside: list[Step] = []
         wanted: set[int] = set()
         for step in reversed(steps):

@@ -54,7 +54,9 @@ class Present(Protocol):
     """Where places are: rows or columns of a kernel."""
 
     @property
-    def code(self) -> Code: ...
+    def code(self) -> Code:
+        """The kernel."""
+
     def present(self) -> AbstractContextManager[None]:
         """Run the block, which stores, in the units that have a row."""
 
