@@ -200,3 +200,25 @@ def test_what_runs_apart_is_explained_by_its_kernels() -> None:
     (x,) = tensors(FUSED, (1, 200_000))
     assert kernels(softmax, x) == [("amax",), ("sub", "exp"), ("sum",), ("div",)]
     assert len(kernels(softmax, tensors(FUSED, (400, 50))[0])) == 1
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_nothing_differs_where_every_plan_is_compared(
+    monkeypatch: pytest.MonkeyPatch, seed: int
+) -> None:
+    monkeypatch.setenv("BURN_FUSION", "check")
+    with np.errstate(all="ignore"):
+        run(100 + seed, FUSED, (21, 19), 1, burn.float32, True)
+        run(100 + seed, FUSED, (21, 19), 1, burn.float32, True, 1.0, 12, True)
+
+
+def test_views_of_views_that_others_read() -> None:
+    (x,) = tensors(FUSED, (12, 5))
+
+    def program(x: Any) -> Any:
+        total = (x * 2).sum(-1)
+        flat = total.unsqueeze(-1).squeeze(-1)
+        return flat.cumsum(0), total.unsqueeze(-1) * x
+
+    for one, other in zip(program(x), program(burn.tensor(x.numpy(), device=EAGER)), strict=True):
+        assert np.array_equal(one.numpy(), other.numpy())

@@ -26,6 +26,12 @@ class Array:
     def tobytes(self):
         return self.values.tobytes()
 
+    def __ne__(self, other):
+        return Array()
+
+    def any(self):
+        return bool(self.values)
+
     def times(self, k):
         return Array(*[v * k for v in self.values])
 

@@ -138,9 +138,9 @@ def explain(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Explanation:
         >>> x = burn.ones(1000, device=burn.device("fusion-cpu"))
         >>> found = burn.explain(lambda x: (x * 2 + 1).tanh().sum(), x)
         >>> found.operations, found.kernels
-        (4, 2)
+        (4, 1)
         >>> [k.operations for k in found.plans[0].kernels]
-        [('mul', 'add', 'tanh'), ('sum',)]
+        [('mul', 'add', 'tanh', 'sum')]
     """
     given = [x for x in _flat((args, kwargs)) if isinstance(x, Tensor)]
     if isinstance(fn, Module):
