@@ -89,6 +89,9 @@ class Launch(NamedTuple):
     tail: Ints
 
 
+_UNKNOWN: Any = object()
+
+
 class Way(NamedTuple):
     """How rows are walked: at once, or in pieces and then along their states."""
 
@@ -156,9 +159,8 @@ class FusedRows:
         absent = tuple([v is None or n is None for v, n in zip(given, self.numbers, strict=True)])
         targets = tuple([given[k] for k in self.targets])
         key = (layouts, absent, targets)
-        if key in self.launches:
-            launch = self.launches[key]
-        else:
+        launch = self.launches.get(key, _UNKNOWN)
+        if launch is _UNKNOWN:
             if len(self.launches) >= 1024:
                 self.launches.clear()
             launch = self.launches[key] = self._planned(tensors, absent, targets)
