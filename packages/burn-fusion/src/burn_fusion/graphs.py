@@ -95,17 +95,22 @@ class HostBackend(Backend):
 class GraphRecorder(Recorder):
     """Keeps all that is recorded, and runs nothing."""
 
-    def take(self, seg: Segment, value: Value) -> None:
-        """Take a value from outside; it must be one that came from the host."""
-        if value.seg is not None:
-            raise CaptureError(
-                "graph", "a graph reads its arguments and what came from the host",
-                got=f"{value.dtype.name}{list(value.shape)} recorded outside of it",
-                remedy="Compute it inside, pass it as an argument, or move a module that has "
-                "values: model.to_device(burn.Device.capture()).",
-            )  # fmt: skip
-        seg.slots[value] = -1 - len(seg.ext)
-        seg.ext.append(value)
+    def take(self, seg: Segment, inputs: Sequence[Any]) -> None:
+        """Take values from outside; each must be one that came from the host."""
+        slots = seg.slots
+        for given in inputs:
+            for value in (given,) if given.__class__ is Value else given or ():
+                if value.seg is seg or value in slots:
+                    continue
+                if value.seg is not None:
+                    raise CaptureError(
+                        "graph", "a graph reads its arguments and what came from the host",
+                        got=f"{value.dtype.name}{list(value.shape)} recorded outside of it",
+                        remedy="Compute it inside, pass it as an argument, or move a module that "
+                        "has values: model.to_device(burn.Device.capture()).",
+                    )  # fmt: skip
+                slots[value] = -1 - len(seg.ext)
+                seg.ext.append(value)
 
     def buffer(self, value: Value) -> Any:
         """Return what came from the host.

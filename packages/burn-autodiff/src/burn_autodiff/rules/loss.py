@@ -7,6 +7,7 @@ from math import prod
 from burn_autodiff.rules.pieces import (
     drop_where,
     keep_where,
+    kernel_or_parts,
     one_minus,
     refuse,
     zeros,
@@ -196,7 +197,8 @@ def cross_entropy(c: Call, g: Tensor, x: Tensor, target: Tensor, weight: Tensor)
     refuse(c, "cross_entropy", 2, "weight")
     ops = c.ops
     if not target.dtype.is_float:
-        return ops.cross_entropy_backward(g, x, target, weight, *c.attrs), None, None
+        gx = kernel_or_parts(c, "cross_entropy_backward")(g, x, target, weight, *c.attrs)
+        return gx, None, None
     dim = min(1, len(x.shape) - 1)
     per_class = (x.shape[dim], *(1,) * (len(x.shape) - 1 - dim))
     row = None if weight is None else ops.reshape(weight, per_class)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from math import prod
 from typing import Any
 
 from burn_autodiff.rules.table import Call, Tensor
+from burn_ir import CATALOG
 from burn_std import AutodiffError
 
 Shape = tuple[int, ...]
@@ -28,6 +31,15 @@ def refuse(c: Call, op: str, i: int, name: str) -> None:
             op, f"no gradient is defined for {name}", got=f"{name} that is tracked",
             remedy=f"Detach {name}.",
         )  # fmt: skip
+
+
+def kernel_or_parts(c: Call, name: str) -> Callable[..., Any]:
+    """Return an operation that has no rule, or its parts where a higher order is wanted."""
+    if not c.create_graph:
+        return getattr(c.ops, name)  # type: ignore[no-any-return]
+    parts = CATALOG[name].decompose
+    assert parts is not None  # noqa: S101 - the entry is derived
+    return partial(parts, c.ops)
 
 
 def size_of(shape: Shape, dims: Shape | None) -> int:

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
 from typing import Any
 
-from burn_autodiff.rules.pieces import add_some, transpose
+from burn_autodiff.rules.pieces import add_some, kernel_or_parts, transpose
 from burn_autodiff.rules.table import Call, Grads, Tensor, rule
-from burn_ir import CATALOG
 from burn_std.dtypes import int64
 
 
@@ -42,7 +39,7 @@ def recurrent(
             x, h, first_cell, weight_ih, weight_hh, bias_ih, bias_hh, lengths, cell, reverse, True
         )
     lstm, plain = cell == "lstm", cell in ("rnn_tanh", "rnn_relu")
-    d, e, dh, dc = _backward(c)(
+    d, e, dh, dc = kernel_or_parts(c, "recurrent_backward")(
         weight_hh, h, first_cell, out, gates, cells, g_out, g_last, g_cell if lstm else None,
         g_gates if keep and not plain else None, g_cells if keep and lstm else None, lengths,
         cell, reverse,
@@ -63,15 +60,6 @@ def recurrent(
     if c.need[6]:
         gs = gb if side is flat and gb is not None else ops.sum(side, (0,), False, None)
     return gx, dh, dc if lstm else None, gw, gu, gb, gs, None
-
-
-def _backward(c: Call) -> Callable[..., Any]:
-    """Return the kernel, or its parts where a higher order is wanted."""
-    if not c.create_graph:
-        return c.ops.recurrent_backward  # type: ignore[no-any-return]
-    parts = CATALOG["recurrent_backward"].decompose
-    assert parts is not None  # noqa: S101 - the entry is derived
-    return partial(parts, c.ops)
 
 
 def _of_recurrent(

@@ -110,7 +110,7 @@ op("cross_entropy", "x target weight?", "reduction ignore_index# label_smoothing
    accepts="float", autocast="f32", edges="ignored_nan", derived="loss")
 op("cross_entropy_backward", "g x target weight?", "reduction ignore_index# label_smoothing@",
    loss.cross_entropy_backward, "opaque", "gradient of cross_entropy by x, for class indices",
-   accepts="float", edges="ignored_nan", derived="loss")
+   accepts="float", edges="ignored_nan", differentiable=False, derived="loss")
 op("ctc_loss", "log_probs targets input_lengths target_lengths", "blank", loss.ctc_loss, "opaque",
    "connectionist temporal classification: (loss per sample, gradient)", accepts="float",
    outputs="loss grad", grade="optional", closed=False, autocast="f32")

@@ -138,7 +138,8 @@ class SumMetric(Metric):
         home = last.b.resource
         if any(t.b.resource is not home for t in (have, *waiting)):
             device = last.device.without_autodiff()
-            have, *waiting = (to_device(t, device) for t in (have, *waiting))
+            moved: list[Any] = [to_device(t, device) for t in (have, *waiting)]
+            have, waiting = moved[0], moved[1:]
         if len(waiting) == 1:
             # Cast first: a sum of two dtypes takes the long way through promotion.
             plain: Any = waiting[0]
