@@ -10,8 +10,10 @@ import pytest
 
 from burn_cube import client
 from burn_cube_backend.engine import Engine
-from burn_cube_backend.kernels.maps import copied, plan_of
+from burn_cube_backend.kernels.cross_entropy import cross_entropy_backward
+from burn_cube_backend.kernels.maps import Map, copied, plan_of, whole_rows
 from burn_cube_backend.payload import CubeTensor
+from burn_ir import CATALOG, parse
 from burn_std import dtypes as d
 
 
@@ -62,3 +64,23 @@ def test_copies_of_views(
 
     plan = plan_of(engine, "copy", _IDENTITY, (Operand("x", dtype, False),), d.float32, [x], out)
     assert ("_rows_x" in plan.program.kernel.name) is vectors
+
+
+def test_gradients_of_many_classes_have_rows_that_begin_evenly(engine: Engine) -> None:
+    rng = np.random.default_rng(0)
+    scores = rng.standard_normal((5, 3, 1027)).astype(np.float32)
+    numbers = rng.integers(0, 1027, (5, 3))
+    x = engine.from_numpy(scores.transpose(0, 2, 1).copy(), d.float32)
+    g = engine.from_numpy(np.ones((), np.float32), d.float32)
+    target = engine.from_numpy(numbers, d.int64)
+    out = cross_entropy_backward(engine, g, x, target, None, "sum", -100, 0.0)
+    assert out.strides == (3 * 1032, 1, 1032)
+    rows = out.view((5, 3, 1027), (3 * 1032, 1032, 1))
+    entry = CATALOG["cast"]
+    half = Map(engine, entry, parse(entry.expr or ""), d.float32).cast(rows, d.float16)
+    assert half.strides == rows.strides
+    expected = np.exp(scores) / np.exp(scores).sum(-1, keepdims=True) - np.eye(1027)[numbers]
+    assert np.allclose(engine.to_numpy(half).astype(np.float32), expected, atol=1e-3)
+    # A window of the same strides that does not own all of its rows is read as it lies.
+    part = CubeTensor(rows.buf, (2, 3, 1027), rows.strides, d.float32, 3 * 1032)
+    assert whole_rows(part) is None

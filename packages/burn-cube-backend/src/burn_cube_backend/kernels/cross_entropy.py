@@ -14,11 +14,14 @@ from burn_cube_backend.engine import Engine
 from burn_cube_backend.geometry import collapse, dense, size_of
 from burn_cube_backend.kernels.create import filled
 from burn_cube_backend.kernels.index import Watch
-from burn_cube_backend.kernels.maps import converted, wide
+from burn_cube_backend.kernels.maps import LANES, converted, wide
 from burn_cube_backend.kernels.rows import At, Layout, Row, layout, row_code, run_rows
 from burn_cube_backend.payload import CubeTensor
 from burn_cube_backend.table import kernel
 from burn_std import DType, dtypes as d
+
+# Classes from which on rows may have gaps behind them.
+_LONG = 1024
 
 
 class Rows(NamedTuple):
@@ -139,6 +142,7 @@ def gradient_kernel(s: Rows) -> Kernel:
     """Write `p sum(q) - q` of each row, times its share of the gradient."""
     code = row_code("cross_entropy_backward", s.how)
     out, g = code.buffer("out", s.out), code.buffer("g", s.source)
+    lead = code.place("lead")
     total = code.buffer("weights", wide(s.source)) if s.mean else None
     g0, step = code.place("g_offset"), code.place("g_step")
     scores = _Scores(code, s)
@@ -157,7 +161,7 @@ def gradient_kernel(s: Rows) -> Kernel:
             (count,) = row.fold(("add", kind), body=lambda at: scores.weights(at))
         mass = hit + even * count
     factor = mass / scores.total
-    start = row.number * row.length
+    start = row.number * lead
 
     def slope(at: At) -> None:
         made = scores.power(at) * at.of(factor)
@@ -241,7 +245,8 @@ class _Call:
             None if weight is None else engine.row_major(converted(engine, weight, x.dtype))
         )
         self.kind = wide(x.dtype)
-        self.how = layout(engine, self.classes, engine.index_dtype(self.x, count=self.x.size))
+        places = engine.index_dtype(self.x, count=self.rows * (self.classes + LANES))
+        self.how = layout(engine, self.classes, places)
         self.smooth = bool(smoothing)
         self.site = engine.site("cross_entropy", self.dim, self.classes)
         weight0 = 0 if self.weight is None else self.weight.offset
@@ -333,9 +338,16 @@ def cross_entropy_backward(
     whole: list[Any] = []
     if reduction == "mean":
         whole = [call.total(call.shares(), None, call.kind, 1.0).buf]
-    out = engine.empty(call.x.shape, x.dtype)
+    # Products read it next: on a GPU long rows begin at 16 bytes.
+    lead = call.classes
+    if engine.client.properties.kind == "gpu" and lead >= _LONG:
+        lead = -(-lead // LANES) * LANES
+    wide_shape = (*call.x.shape[:-1], lead)
+    out = engine.empty(wide_shape, x.dtype).view(call.x.shape, dense(wide_shape))
     step = 1 if reduction == "none" else 0
-    args = [out.buf, g.buf, *whole, g.offset, step, *call.arrays, *call.numbers]
+    args = [
+        out.buf, g.buf, lead, *whole, g.offset, step, *call.arrays, *call.numbers,
+    ]  # fmt: skip
     spec = call.spec(x.dtype, bool(whole))
     run_rows(engine, gradient_kernel, (spec,), call.rows, call.classes * 4.0, args)
     back = sorted(range(len(call.turned)), key=call.turned.__getitem__)

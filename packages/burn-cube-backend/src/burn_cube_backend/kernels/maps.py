@@ -363,6 +363,8 @@ class Map:
 
     def function(self) -> Callable[..., CubeTensor]:
         """Return the kernel: a short path for one or two arrays, else the general one."""
+        if self.entry.name == "cast":
+            return self.cast
         if self.attrs or any(i.optional for i in self.entry.inputs):
             return self.general
         if len(self.inputs) == 1:
@@ -442,6 +444,13 @@ class Map:
             self.plans.clear()
         self.plans[key] = made
         return made
+
+    def cast(self, x: CubeTensor, dtype: DType) -> CubeTensor:
+        """Convert a tensor; one of rows with gaps keeps them."""
+        whole = whole_rows(x)
+        if whole is None:
+            return self.general(x, dtype)
+        return self.general(whole, dtype).view(x.shape, x.strides)
 
     def general(self, *args: Any) -> CubeTensor:
         """Run the map on payloads and attributes of any kind."""
@@ -550,6 +559,26 @@ def is_map(entry: Entry) -> bool:
 for _entry in list(CATALOG):
     if is_map(_entry):
         _register(_entry)
+
+
+def whole_rows(x: CubeTensor) -> CubeTensor | None:
+    """Return all memory of rows that have a few elements of no meaning behind each, as one dim.
+
+    Products on a GPU begin their rows at 16 bytes. None for any other layout.
+    """
+    shape, strides = x.shape, x.strides
+    if len(shape) < 2 or x.offset or x.buf is None or strides[-1] != 1:
+        return None
+    lead, n = strides[-2], shape[-1]
+    if not n < lead < n + LANES:
+        return None
+    count = size_of(shape[:-1]) * lead
+    dense = row_major((*shape[:-1], lead))
+    return (
+        CubeTensor(x.buf, (count,), (1,), x.dtype)
+        if (strides == dense and x.buf.length == count)
+        else None
+    )
 
 
 # ---- copies ------------------------------------------------------------------------------------
