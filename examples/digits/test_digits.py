@@ -66,14 +66,18 @@ def example(monkeypatch: pytest.MonkeyPatch) -> object:
             del sys.modules[name]
 
 
-def test_the_recorder_makes_three_plans_in_all(example: object, tmp_path: Path) -> None:
-    device = burn.device("fusion-flex:90")
+@pytest.mark.parametrize(("capture", "plans"), [(False, 3), (None, 4)])
+def test_the_recorder_makes_few_plans_in_all(
+    example: object, tmp_path: Path, capture: bool | None, plans: int
+) -> None:
+    device = burn.device(f"fusion-flex:{90 + plans}")
     training, learner = example.prepare(  # type: ignore[attr-defined]
         device, epochs=2, directory=tmp_path, view="plain"
     )
+    learner.captured.wanted = capture
     training.run(learner)
     counts = device.resource.backend.report()
     # One program makes the model, one is the step, one the validation: from the first step on,
-    # and over batches of two sizes each.
-    assert counts["plans"] <= 3
+    # and over batches of two sizes each. Metrics are no part of a captured step.
+    assert counts["plans"] <= plans
     assert counts["waiting"] == 0

@@ -76,8 +76,8 @@ class Spec(NamedTuple):
         across: the right matrix is added up along its depth, else by columns.
         lanes: elements of a vector.
         columns: columns of a tile, in vectors unless `across`.
-        rows: rows of a tile; the first tiles have one more if there are `longer` ones.
-        longer: whether there are.
+        most: rows of a tile at most; a kernel holds the code of each number of rows, so that
+            another number of rows in all needs no kernel of its own.
         biased: a vector is added to every row.
     """
 
@@ -85,8 +85,7 @@ class Spec(NamedTuple):
     across: bool
     lanes: int
     columns: int
-    rows: int
-    longer: bool
+    most: int
     biased: bool
 
 
@@ -97,14 +96,15 @@ def narrow_kernel(s: Spec) -> Kernel:
     bias = code.buffer("bias", s.dtype) if s.biased else None
     x0, x_row, w0, w_row = (code.place(p) for p in ("x_offset", "x_row", "w_offset", "w_row"))
     plus, depth, extent = (code.place(p) for p in ("bias_offset", "depth", "extent"))
-    blocks, longer = code.place("blocks"), code.place("longer")
+    blocks, least, longer = code.place("blocks"), code.place("rows"), code.place("longer")
     kind: Any = Vector(s.dtype, s.lanes) if s.lanes > 1 else s.dtype
     number = code.special("cube_pos")
     tile = number // blocks
     block = number - tile * blocks
     width = s.columns if s.across else s.columns * s.lanes
     column = (tile * width).call("min", extent - width)
-    first = block * s.rows + block.call("min", longer)
+    first = block * least + block.call("min", longer)
+    here = (block < longer).pick(least + 1, least)
 
     def vector(at: Val, buf: Any) -> Val:
         return Val(code, code.b.load(buf.op, at.op, s.lanes))
@@ -152,13 +152,9 @@ def narrow_kernel(s: Spec) -> Kernel:
                 code.b.store(out.op, ((first + r) * extent + at).op, value.op)
 
     body = across if s.across else along
-    if not s.longer:
-        body(s.rows)
-        return code.finish()
-    with code.when(block < longer) as branch:
-        body(s.rows + 1)
-    with code.otherwise(branch):
-        body(s.rows)
+    for rows in range(1, s.most + 1):
+        with code.when(here.eq(rows)):
+            body(rows)
     return code.finish()
 
 
@@ -232,9 +228,9 @@ def plan(engine: Engine, x: CubeTensor, y: CubeTensor, biased: bool) -> Narrow |
     else:
         return None
     rows = cut(m, most)
-    spec = Spec(dtype, across, lanes, columns, rows.rows, rows.longer > 0, biased)
+    spec = Spec(dtype, across, lanes, columns, min(most, 2) if m <= 2 else most, biased)
     cost = vector_cost(rows.rows) * k * columns / (lanes if across else 1)
     return Narrow(
         engine.loaded(narrow_kernel, (spec,)), -(-n // width) * rows.blocks, max(1.0, cost),
-        (m, n), x_row, w_row, (k, n, rows.blocks, rows.longer),
+        (m, n), x_row, w_row, (k, n, rows.blocks, rows.rows, rows.longer),
     )  # fmt: skip

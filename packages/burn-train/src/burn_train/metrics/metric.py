@@ -262,6 +262,10 @@ class LossMetric(SumMetric):
     def update(self, output: Any, target: Any, loss: Any) -> None:
         """Take in one batch."""
         size = batch_size(output, target)
+        if loss.b.resource.backend.records:
+            # One program for batches of all sizes.
+            self.add(size, loss=wide(loss.detach()) * size)
+            return
         if size != self._size:
             self._close()
             self._size = size
