@@ -6,6 +6,7 @@ import gc
 import math
 import threading
 import tracemalloc
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -192,7 +193,10 @@ def test_b68_selecting_batches_keeps_no_buffers(leaf: Any) -> None:
             peaks.append(tracemalloc.get_traced_memory()[0])
     finally:
         tracemalloc.stop()
-    assert max(peaks[20:]) - min(peaks[10:20]) < 64_000
+    # A table of the process, filled by other tests, may double once: that is one step. What is kept
+    # per batch, 8 kB of rows at least, shows in every one.
+    steps = sorted(b - a for a, b in pairwise(peaks[10:]))
+    assert sum(steps[:-1]) < 64_000
 
 
 def test_b139_second_backward(leaf: Any) -> None:
