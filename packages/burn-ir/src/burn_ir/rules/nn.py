@@ -220,8 +220,9 @@ def avg_pool(
 ) -> Spec:
     """Rule of avg_pool."""
     check_dtype("avg_pool", "numeric", x)
-    if divisor == 0:
-        raise ArgumentError("avg_pool", "divisor_override must not be 0", got=divisor)
+    if divisor is not None and not (hasattr(divisor, "__index__") and divisor):
+        rule = "divisor_override is a whole number other than 0"
+        raise ArgumentError("avg_pool", rule, got=divisor)
     return Spec(_pool("avg_pool", x, kernel, stride, padding, (1,) * len(kernel), ceil), x.dtype)
 
 
