@@ -59,7 +59,8 @@ class _Scores:
         self.kind = wide(s.source)
         self.x, self.target = code.buffer("x", s.source), code.buffer("target", s.target)
         self.weight = code.buffer("weight", s.source) if s.weighted else None
-        self.watch = Watch(code)
+        # Probabilities name no class that could be out of range.
+        self.watch = None if s.target.is_float else Watch(code)
         length, offset, step = code.place("length"), code.place("offset"), code.place("step")
         self.target0, self.weight0 = code.place("target_offset"), code.place("weight_offset")
         self.site, self.ignore = code.scalar("site", d.int32), code.scalar("ignore", d.int64)
@@ -93,6 +94,7 @@ class _Scores:
         """Return whether the target of the row counts, its class, and the weight of that."""
         raw = self.target[self.row.number + self.target0].cast(d.int64)
         valid = raw.ne(self.ignore)
+        assert self.watch is not None  # noqa: S101 - class numbers
         place, _ = self.watch.inside(valid.pick(raw, 0), self.row.length, self.site, False)
         if self.weight is None:
             return valid, place, self.code.const(1.0, self.kind)
@@ -253,7 +255,8 @@ class _Call:
         self.weights = [] if self.weight is None else [self.weight.buf]
         self.ignore = ignore
         self.weight0 = weight0
-        self.arrays: list[Any] = [self.x.buf, self.target.buf, *self.weights, engine.record()]
+        watched = [] if self.soft else [engine.record()]
+        self.arrays: list[Any] = [self.x.buf, self.target.buf, *self.weights, *watched]
         self.numbers: list[Any] = [
             self.classes, self.x.offset, steps[0], self.target.offset, weight0, self.site, ignore,
             1.0 - smoothing, smoothing / max(self.classes, 1),

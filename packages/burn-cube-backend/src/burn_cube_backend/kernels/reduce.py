@@ -63,16 +63,7 @@ def cube_kernel(r: Reducer, kept: int, reduced: int, index: DType) -> Kernel:
     with code.loop(start + unit, stop, code.at(UNITS)) as k:
         at = code.walk(base, code.coords(k, inner), hops)
         state.step(element(x[at], r), k)
-    shelf = state.shelf(UNITS)
-    shelf.put(unit, state)
-    code.barrier()
-    half = UNITS // 2
-    while half:
-        with code.when(unit < half):
-            shelf.give(unit + half, state)
-            shelf.put(unit, state)
-        code.barrier()
-        half //= 2
+    state.shelf(UNITS).halve(unit, state)
     with code.when(unit.eq(0)):
         state.store(out, cube)
     return code.finish()

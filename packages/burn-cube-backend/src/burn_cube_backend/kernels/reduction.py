@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from burn_cube_backend.code import Buf, Code, Local, Val
+from burn_cube_backend.code import UNITS, Buf, Code, Local, Val
 from burn_std import DType, dtypes as d
 
 
@@ -161,6 +161,18 @@ class Shelf:
         """Let a state take the one at a place."""
         value = self.values[at]
         state.step(value, value if self.places is None else self.places[at])
+
+    def halve(self, unit: Val, state: State) -> None:
+        """Fold the states of a cube's units into that of unit 0, which all find at place 0."""
+        code, half = state.code, UNITS // 2
+        self.put(unit, state)
+        code.barrier()
+        while half:
+            with code.when(unit < half):
+                self.give(unit + half, state)
+                self.put(unit, state)
+            code.barrier()
+            half //= 2
 
 
 def merged(op: str, a: Val, b: Val) -> Val:

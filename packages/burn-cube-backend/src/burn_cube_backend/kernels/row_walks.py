@@ -279,15 +279,7 @@ class Rows:
         shelf = self._shelves.get(r.acc)
         if shelf is None:
             shelf = self._shelves[r.acc] = state.shelf(UNITS)
-        shelf.put(unit, state)
-        code.barrier()
-        half = UNITS // 2
-        while half:
-            with code.when(unit < half):
-                shelf.give(unit + half, state)
-                shelf.put(unit, state)
-            code.barrier()
-            half //= 2
+        shelf.halve(unit, state)
         made = _held(code, shelf.values[code.at(0)])
         # The memory serves the next reduction: nobody may still be reading.
         code.barrier()
