@@ -105,7 +105,7 @@ def memory_report(device: Device | None = None, top: int = 10) -> MemoryReport:
         top: holders that are printed.
 
     Example:
-        >>> device = burn.device("flex:7")
+        >>> device = burn.device("flex:5")
         >>> model = burn.nn.Linear(100, 50, device=device)
         >>> batch = burn.zeros(16, 100, device=device)
         >>> (use,) = burn.memory_report(device)
