@@ -7,10 +7,9 @@ from math import nan
 
 import pytest
 
-from burn_train import Column, EarlyStopping, Interrupter, Progress, RunInfo, SupervisedTraining
+from burn_train import Column, Interrupter, Progress, RunInfo
 from burn_train.views.app import Ask, DashboardApp
 from burn_train.views.board import PLOTS, Board, Series
-from burn_train.views.dashboard import DashboardView
 from burn_train.views.drawing import bars, curves
 
 
@@ -28,7 +27,7 @@ def board():
     ))  # fmt: skip
     for k in range(21, 50):
         made.values("train", k, {"loss": 40 / k, "accuracy": float(k)})
-    made.step(Progress("train", 3, 9, 20, 360, 49, 29.0))
+    made.step(Progress("train", 3, 9, 20, 360, 49, 29.0), {"memory": 0.25, "on device": nan})
     made.messages.append("resumed from epoch-1")
     return made
 
@@ -57,6 +56,8 @@ def test_the_board_knows_where_it_is(board):
     status = dict(board.status())
     assert (status["mode"], status["epoch"], status["step"]) == ("training", "3 / 4", "9 / 20")
     assert status["speed"] == "1.0 steps/s"
+    assert status["memory"] == "0.25 GB"
+    assert "on device" not in status
     early = Board()
     early.begin(board.info)
     early.step(Progress("train", 2, 3, 20, 12, 23, 2.0))
@@ -161,31 +162,6 @@ def test_after_the_end_it_is_browsed_or_closes(board):
     _pilot(alone, closes)
 
 
-def test_what_is_printed_stands_in_the_log(board):
-    app = DashboardApp(board, lambda answer: None)
-
-    async def act(pilot):
-        print("from the user's code")
-        await pilot.pause(0.1)
-        assert board.messages[-1] == "from the user's code"
-
-    _pilot(app, act)
-
-
-def test_a_training_that_fails_closes_the_screen(learner, loaders):
-    class Headless(DashboardApp):
-        def run(self):
-            super().run(headless=True, size=(100, 30))
-
-    view = DashboardView(stay=600)
-    view._class = Headless
-    made = learner()
-    made.loss = lambda output, target: 1 / 0
-    with pytest.raises(ZeroDivisionError):
-        SupervisedTraining(*loaders(), view=view).run(made)
-    assert not view._thread.is_alive()
-
-
 def test_it_survives_any_size(board):
     app = DashboardApp(board, lambda answer: None)
 
@@ -219,48 +195,3 @@ def test_the_picture(board):
         assert part in words, part
     assert any("⠁" <= c <= "⣿" for c in words)
     assert "keep a checkpoint" in pictures[1].replace("&#160;", " ")
-
-
-def test_a_training_shows_itself_and_stops_on_request(learner, loaders, tmp_path, capsys):
-    pressed = []
-
-    class Headless(DashboardApp):
-        def run(self):
-            async def look(pilot):
-                while not self.board.epochs_done:
-                    await pilot.pause(0.01)
-                await pilot.press("q", "s")
-                while self.board.over is None:
-                    await pilot.pause(0.02)
-                pressed.append(self.board.over)
-                await pilot.press("q")
-
-            super().run(headless=True, size=(100, 30), auto_pilot=look)
-
-    view = DashboardView(stay=60)
-    view._class = Headless
-    training = SupervisedTraining(
-        *loaders(), epochs=4000, directory=tmp_path, view=view,
-        early_stopping=EarlyStopping("train loss", patience=4000),
-    )  # fmt: skip
-    result = training.run(learner())
-    assert result.reason == "stopped in the dashboard"
-    assert pressed == ["stopped in the dashboard"]
-    assert 0 < len(result.history) < 4000
-    assert training.checkpoints.latest() is not None
-    assert "lowest" in capsys.readouterr().out
-
-
-def test_a_screen_that_fails_gives_way_to_lines(learner, loaders, capsys):
-    class Broken(DashboardApp):
-        def run(self):
-            raise OSError("no terminal")
-
-    view = DashboardView()
-    view._class = Broken
-    result = SupervisedTraining(*loaders(), epochs=40, view=view).run(learner())
-    assert len(result.history) == 40
-    out = capsys.readouterr().out
-    assert "lowest" in out
-    assert "dashboard failed: OSError: no terminal" in "\n".join(view.board.messages)
-    assert out.count("\n") > 5

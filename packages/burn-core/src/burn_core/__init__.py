@@ -1,6 +1,6 @@
 """Modules, parameters, buffers, configs, records, selections, adapters and initializers.
 
-Graphs and reports of memory load on first use: most programs ask for neither.
+Captures, graphs, explanations and reports of memory load on first use.
 """
 
 from typing import TYPE_CHECKING
@@ -10,10 +10,8 @@ from burn_core.behaviour import (
     is_training,
     updates_statistics,
 )
-from burn_core.capturing import Capture, capture
 from burn_core.config import Config
 from burn_core.constructor import ModuleConfig
-from burn_core.explaining import Explanation, KernelRow, PlanReport, explain
 from burn_core.module import Module, source_of
 from burn_core.parameter import Buffer, Parameter, id_text
 from burn_core.reparameterization import (
@@ -38,10 +36,14 @@ from burn_core.summary import Summary, SummaryRow
 from burn_core.tree import any_autodiff, items_of, walk
 
 if TYPE_CHECKING:
+    from burn_core.capturing import Capture, capture
+    from burn_core.explaining import Explanation, KernelRow, PlanReport, explain
     from burn_core.graphing import Graph, GraphPort, graph
     from burn_core.memory import MemoryHolder, MemoryReport, MemoryUse, memory_report
 else:
     _LAZY = {
+        **dict.fromkeys(("Capture", "capture"), "capturing"),
+        **dict.fromkeys(("Explanation", "KernelRow", "PlanReport", "explain"), "explaining"),
         **dict.fromkeys(("Graph", "GraphPort", "graph"), "graphing"),
         **dict.fromkeys(("MemoryHolder", "MemoryReport", "MemoryUse", "memory_report"), "memory"),
     }

@@ -5,14 +5,14 @@
     x = burn.tensor([1.0, 2.0])
     model = burn.nn.Linear(2, 1)
 
-What needs more than tensors, modules and optimizers (data sets, files, training) is imported when
-it is first named.
+Tensors and the base of modules are imported at once; layers, optimizers, data sets, files and
+training when they are first named.
 """
 
 from typing import TYPE_CHECKING
 
 import burn_tensor
-from burn_core import Config, Module, Parameter, capture, explain, is_training
+from burn_core import Config, Module, Parameter, is_training
 from burn_dispatch import (
     Device,
     DeviceConfig,
@@ -73,15 +73,12 @@ inf = float("inf")
 nan = float("nan")
 pi = 3.141592653589793
 
-# Submodules, so that `from burn.nn import Linear` works too.
-from burn import core as core, nn, optim  # noqa: E402  # isort: skip
-
 if TYPE_CHECKING:
-    from burn import dataset, store, train
-    from burn_core import Graph, graph, memory_report
+    from burn import core as core, dataset, nn, optim, store, train
+    from burn_core import Graph, capture, explain, graph, memory_report
 else:
-    _LAZY = {"dataset": "burn.dataset", "store": "burn.store", "train": "burn.train"}
-    _LATE = ("Graph", "graph", "memory_report")
+    _LAZY = {n: f"burn.{n}" for n in ("core", "dataset", "nn", "optim", "store", "train")}
+    _LATE = ("Graph", "capture", "explain", "graph", "memory_report")
 
     # What `torch` has under this name, and what to write instead.
     _OTHERWISE = {

@@ -1,17 +1,13 @@
-"""The dashboard's screen (textual). Imported only when a dashboard begins."""
+"""The dashboard's screen (textual). Imported only in the process of a screen."""
 
 from __future__ import annotations
 
-import contextlib
-import os
-import sys
 import time
 from collections.abc import Callable
 from itertools import groupby
 from typing import Any, ClassVar
 
 from rich.text import Text
-from textual import events
 from textual.app import App, ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical
@@ -22,11 +18,11 @@ from textual.widgets import Static, Tab, Tabs
 from burn_train.views.board import PLOTS, Board
 from burn_train.views.drawing import bars, curves
 
-# Each look at the board costs some milliseconds of the interpreter and of a core, which training
-# waits for. So the next one comes when this share of the time is spent, but within these seconds;
-# between two of them only the bars of the progress move.
-_SHARE = 0.005
-_SOONEST, _LATEST = 0.5, 4.0
+# Each look at the board costs some milliseconds of a core that training may want. So the next one
+# comes when this share of the time is spent, but within these seconds; between two of them only the
+# bars of the progress move.
+_SHARE = 0.01
+_SOONEST, _LATEST = 0.5, 3.0
 _BARS = 1.0
 _COLORS = {"train": "dark_orange", "valid": "dodger_blue1"}
 _OTHERS = ("green3", "medium_purple", "red3", "dark_cyan")
@@ -137,15 +133,12 @@ class DashboardApp(App[None]):
         """Name the panes and begin to look at the board."""
         for name in ("metrics", "status", "log", "progress", "keys"):
             self.query_one(f"#{name}").border_title = name
-        # What the user's code prints would be lost behind the screen.
-        self.begin_capture_print(self)
         self._spent = time.thread_time()
         self.look()
 
     def look(self) -> None:
         """Show the board, and look again later."""
         self.show()
-        self.follow_terminal()
         spent, self._spent = time.thread_time() - self._spent, time.thread_time()
         over = self.board.over is not None
         wait = _SOONEST if over else min(max(_SOONEST, spent / _SHARE), _LATEST)
@@ -160,20 +153,6 @@ class DashboardApp(App[None]):
             return
         self._progress()
         self.set_timer(min(left, _BARS), self.move)
-
-    def on_print(self, event: events.Print) -> None:
-        """Show what was printed in the log."""
-        self.board.messages.extend(line for line in event.text.splitlines() if line.strip())
-
-    def follow_terminal(self) -> None:
-        """Take the terminal's size: off the main thread no signal tells of a change."""
-        if self.is_headless:
-            return
-        with contextlib.suppress(OSError, ValueError, AttributeError):
-            found = os.get_terminal_size(sys.__stdout__.fileno())  # type: ignore[union-attr]
-            size = Size(found.columns, found.lines)
-            if size != self.size and size.area:
-                self.post_message(events.Resize(size, size))
 
     # ---- keys ---------------------------------------------------------------------------------
 

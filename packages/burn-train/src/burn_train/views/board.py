@@ -1,6 +1,6 @@
 """What the dashboard shows, without a terminal: series of values, progress, the time left.
 
-The training fills it from its threads; the dashboard reads it on its own.
+One thread fills it with what the training tells; the app reads it on its own.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ from collections.abc import Mapping
 from math import isfinite
 from typing import Any
 
-from burn_train.metrics.gauges import CpuMemory
 from burn_train.observer import Progress, RunInfo
 
 # More points are merged in pairs: a terminal shows no more.
@@ -76,6 +75,7 @@ class Board:
         latest: values by split and metric.
         messages: last lines of the log.
         over: how it ended, or None while it goes on.
+        memory: in GB, by what the status calls it.
     """
 
     def __init__(self) -> None:
@@ -87,7 +87,7 @@ class Board:
         self.over: str | None = None
         self.epochs_done = 0
         self._series: dict[tuple[str, str], Series] = {}
-        self._memory = CpuMemory()
+        self.memory: Mapping[str, float] = {}
 
     # ---- filled by the training ---------------------------------------------------------------
 
@@ -98,9 +98,10 @@ class Board:
         for row in info.history:
             self.epoch(row)
 
-    def step(self, progress: Progress) -> None:
-        """Take where it is."""
+    def step(self, progress: Progress, memory: Mapping[str, float] | None = None) -> None:
+        """Take where it is, and the memory in use."""
         self.progress = progress
+        self.memory = memory or {}
 
     def values(self, split: str, step: int, values: Mapping[str, float]) -> None:
         """Take values so far."""
@@ -189,12 +190,7 @@ class Board:
                     out.append(("speed", f"{made / p.seconds:.1f} steps/s"))
                     out.append(("samples", f"{p.items / p.seconds:,.0f} /s"))
             out.append(("device", info.device))
-            used = [d.memory_report().get("in_use") for d in info.devices[:1]]
-            if used and used[0] is not None:
-                out.append(("on device", f"{used[0] / 1e9:.2f} GB"))
-        memory = self._memory.read(None)
-        if isfinite(memory):
-            out.append(("memory", f"{memory:.2f} GB"))
+        out += [(n, f"{gb:.2f} GB") for n, gb in self.memory.items() if isfinite(gb)]
         return out
 
 

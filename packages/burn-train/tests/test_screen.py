@@ -1,0 +1,233 @@
+"""The dashboard's process: real trainings whose screen is on a terminal of the test's own."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import pty
+import signal
+import struct
+import subprocess
+import sys
+import termios
+import textwrap
+import threading
+import time
+
+import pytest
+
+from burn_train import EarlyStopping, Observer, SupervisedTraining
+from burn_train.views import dashboard
+from burn_train.views.dashboard import DashboardView
+
+
+class Terminal:
+    """A terminal that is read all the time; what was written to it, and keys for it."""
+
+    def __init__(self):
+        self.far, self.near = pty.openpty()
+        fcntl.ioctl(self.near, termios.TIOCSWINSZ, struct.pack("HHHH", 30, 100, 0, 0))
+        self.before = termios.tcgetattr(self.near)
+        self.text = ""
+        threading.Thread(target=self._read, daemon=True).start()
+
+    def _read(self):
+        while True:
+            try:
+                data = os.read(self.far, 65536)
+            except OSError:
+                return
+            self.text += data.decode(errors="replace")
+
+    def shows(self, words, within=30.0):
+        end = time.monotonic() + within
+        while words not in self.text:
+            if time.monotonic() > end:
+                raise AssertionError(f"{words!r} not within {within} s in {self.text[-2000:]!r}")
+            time.sleep(0.02)
+
+    def press(self, keys):
+        for key in keys:
+            os.write(self.far, key.encode())
+            time.sleep(0.3)
+
+    @property
+    def raw(self):
+        return termios.tcgetattr(self.near)[3] != self.before[3]
+
+
+@pytest.fixture
+def terminal():
+    made = Terminal()
+    yield made
+    os.close(made.near)
+    os.close(made.far)
+
+
+@pytest.fixture
+def view(terminal):
+    made = DashboardView(stay=60)
+    made._terminal = terminal.near
+    return made
+
+
+def _in_background(act):
+    """Run on another thread; return a function that waits and raises what it raised."""
+    failed = []
+
+    def run():
+        try:
+            act()
+        except BaseException as error:  # noqa: BLE001 - raised below
+            failed.append(error)
+
+    thread = threading.Thread(target=run)
+    thread.start()
+
+    def join():
+        thread.join(60)
+        if failed:
+            raise failed[0]
+
+    return join
+
+
+def test_a_training_shows_itself_and_stops_on_request(
+    learner, loaders, tmp_path, capsys, terminal, view
+):
+    class Speaker(Observer):
+        def epoch(self, row):
+            if row["epoch"] == 1:
+                print("from the user's code")
+                print("and its errors", file=sys.stderr)
+
+    def act():
+        terminal.shows("training")
+        terminal.shows("memory")
+        terminal.shows("from the user's code")
+        terminal.shows("and its errors")
+        assert terminal.raw
+        terminal.press("q")
+        terminal.shows("keep a checkpoint")
+        terminal.press("s")
+        terminal.shows("stopped in the dashboard")
+        terminal.press("q")
+
+    join = _in_background(act)
+    training = SupervisedTraining(
+        *loaders(), epochs=100_000, directory=tmp_path, view=view, loggers=[Speaker()],
+        early_stopping=EarlyStopping("train loss", patience=100_000),
+    )  # fmt: skip
+    result = training.run(learner())
+    join()
+    assert result.reason == "stopped in the dashboard"
+    assert 0 < len(result.history) < 100_000
+    assert training.checkpoints.latest() is not None
+    assert not terminal.raw
+    out = capsys.readouterr()
+    assert "lowest" in out.out
+    assert "from the user's code" not in out.out
+
+
+def test_a_training_that_fails_closes_the_screen(learner, loaders, terminal, view):
+    made = learner()
+    # No progress is told before the first step, so the screen says that it starts.
+    made.loss = lambda output, target: (terminal.shows("starting"), 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        SupervisedTraining(*loaders(), view=view).run(made)
+    assert view._screen.poll() == 0
+    assert not terminal.raw
+
+
+def test_a_screen_without_a_terminal_gives_way_to_lines(learner, loaders, capsys):
+    view = DashboardView()
+    reader, writer = os.pipe()
+    view._terminal = writer
+    result = SupervisedTraining(*loaders(), epochs=4000, view=view).run(learner())
+    os.close(reader)
+    os.close(writer)
+    assert len(result.history) == 4000
+    out = capsys.readouterr().out
+    assert "dashboard failed: OSError: standard input and output are no terminal" in out
+    assert out.count("\n") > 5
+    assert "lowest" in out
+
+
+def test_a_program_that_cannot_be_started_gives_way_to_lines(
+    learner, loaders, capsys, monkeypatch, view
+):
+    monkeypatch.setattr(sys, "executable", "/nowhere/python")
+    result = SupervisedTraining(*loaders(), epochs=3, view=view).run(learner())
+    assert len(result.history) == 3
+    out = capsys.readouterr().out
+    assert "dashboard failed: FileNotFoundError" in out
+    assert out.count("\n") > 3
+
+
+def test_a_screen_that_is_killed_leaves_a_usable_terminal(learner, loaders, capsys, terminal, view):
+    def act():
+        terminal.shows("training")
+        assert terminal.raw
+        view._screen.kill()
+        end = time.monotonic() + 10
+        while view._plain is None and time.monotonic() < end:
+            time.sleep(0.02)
+        time.sleep(0.2)
+        training.interrupter.stop("enough")
+
+    join = _in_background(act)
+    training = SupervisedTraining(*loaders(), epochs=100_000, view=view)
+    training.run(learner())
+    join()
+    assert not terminal.raw
+    terminal.shows("\x1b[?25h")
+    out = capsys.readouterr().out
+    assert f"dashboard failed: its process ended with -{int(signal.SIGKILL)}" in out
+    assert out.count("\n") > 5
+
+
+def test_a_screen_that_reads_nothing_holds_nobody_up():
+    reader, writer = os.pipe()
+    pipe = dashboard._Pipe(writer)
+    for k in range(5000):
+        pipe.send(["values", k], droppable=True)
+    pipe.send(["message", "x" * 200_000], droppable=False)
+    pipe.send(["values", "late"], droppable=True)
+    whole = []
+    join = _in_background(lambda: whole.append(_all_of(reader)))
+    pipe.finish()
+    join()
+    lines = whole[0].decode().splitlines()
+    assert len(lines[-1]) > 200_000
+    assert lines[:2] == ['["values", 0]', '["values", 1]']
+    os.close(reader)
+    pipe.send(["message", "nobody there"], droppable=False)
+
+
+def _all_of(reader):
+    parts = []
+    while part := os.read(reader, 65536):
+        parts.append(part)
+    return b"".join(parts)
+
+
+def test_a_killed_training_takes_its_screen_along(terminal):
+    code = textwrap.dedent("""
+        import os, sys, time
+        from pathlib import Path
+        from burn_train import Interrupter, RunInfo
+        from burn_train.views.dashboard import DashboardView
+        view = DashboardView(stay=600)
+        view.begin(RunInfo(1, 1, 0, [], [], "flex", 1, None, Interrupter()))
+        time.sleep(600)
+    """)
+    near = terminal.near
+    training = subprocess.Popen([sys.executable, "-c", code], stdin=near, stdout=near, stderr=near)
+    terminal.shows("starting")
+    assert terminal.raw
+    training.kill()
+    training.wait()
+    end = time.monotonic() + 15
+    while terminal.raw and time.monotonic() < end:
+        time.sleep(0.05)
+    assert not terminal.raw
