@@ -8,8 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from burn_backend import Group, Part
 from burn_cube import client
+from burn_cube_backend.code import UNITS
 from burn_cube_backend.engine import Engine
+from burn_cube_backend.fused import FusedMap
 from burn_cube_backend.kernels.cross_entropy import cross_entropy_backward
 from burn_cube_backend.kernels.maps import Map, copied, plan_of, whole_rows
 from burn_cube_backend.payload import CubeTensor
@@ -84,3 +87,36 @@ def test_gradients_of_many_classes_have_rows_that_begin_evenly(engine: Engine) -
     # A window of the same strides that does not own all of its rows is read as it lies.
     part = CubeTensor(rows.buf, (2, 3, 1027), rows.strides, d.float32, 3 * 1032)
     assert whole_rows(part) is None
+
+
+@pytest.mark.parametrize("odd", [False, True])
+def test_fused_kernels_walk_lines_in_vectors(
+    engine: Engine, odd: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rng = np.random.default_rng(0)
+    length = 65 if odd else 64
+    hosts = [
+        rng.standard_normal(shape).astype(np.float32)
+        for shape in ((8, 6, 16, length), (length,), (8, 16, 6, 1))
+    ]
+    whole, bias, scale = (engine.from_numpy(h, d.float32) for h in hosts)
+    order = (0, 2, 1, 3)
+    x = whole.view(tuple(whole.shape[k] for k in order), tuple(whole.strides[k] for k in order))
+    f = d.float32
+    parts = (
+        Part("add", (-1, -2), (), 0, f, f),
+        Part("cast", (0,), (d.float16,), 0, f, d.float16),
+        Part("mul", (0, -3), (), 0, f, f),
+    )
+    fused = FusedMap(engine, Group(parts, (f, f, f), (1, 2)))
+    seen: list[Any] = []
+    loaded = engine.loaded
+    monkeypatch.setattr(engine, "loaded", lambda k, spec: seen.append(spec) or loaded(k, spec))
+    half, full = fused(x, bias, scale)
+    (launch,) = fused.launches.values()
+    (form,) = (f for g, f in seen if g is fused.group)
+    assert form.kind == ("strided" if odd else "lined")
+    assert launch.cubes[0] == -(-full.size // (UNITS * form.width))
+    expected = hosts[0].transpose(order) + hosts[1]
+    assert np.array_equal(engine.to_numpy(half), expected.astype(np.float16))
+    assert np.array_equal(engine.to_numpy(full), expected * hosts[2])
