@@ -76,7 +76,7 @@ def test_cross_entropy(
 ) -> None:
     w = rand(4, low=0.5, high=2.0) if weighted else None
     with untracked(rules, w) as weight:
-        more = (reduction, -100, smoothing)
+        more = (reduction, None, -100, smoothing)
         rules.check("cross_entropy", [rand(3, 4, 2), TARGETS, weight], more)
         rules.check("cross_entropy", [rand(3, 4), TARGETS[:, 1], weight], more)
         rules.check("cross_entropy", [rand(4), np.array(2), weight], more)
@@ -100,8 +100,8 @@ class untracked:
 
 def test_every_target_ignored(rules: Any, rand: Any) -> None:
     target = np.full(3, -100)
-    for op, more in (("nll_loss", ()), ("cross_entropy", (0.0,)), ("cross_entropy", (0.1,))):
-        got = rules.grads(op, [rand(3, 4), target, None], ("mean", -100, *more))[0]
+    for op, more in (("nll_loss", (-100,)), ("cross_entropy", (None, -100, 0.1))):
+        got = rules.grads(op, [rand(3, 4), target, None], ("mean", *more))[0]
         np.testing.assert_array_equal(got, 0)
 
 
@@ -144,5 +144,5 @@ def test_quantisation_passes_straight_through(rules: Any) -> None:
 
 def test_gradient_of_soft_targets_has_their_dtype(rules: Any, rand: Any) -> None:
     x, target = rand(3, 4).astype(np.float16), np.full((3, 4), 0.25, np.float32)
-    gx, gt = rules.grads("cross_entropy", [x, target, None], ("mean", -100, 0.1))
+    gx, gt = rules.grads("cross_entropy", [x, target, None], ("mean", None, -100, 0.1))
     assert (gx.dtype, gt.dtype) == (np.float16, np.float32)

@@ -83,7 +83,7 @@ def test_nll_weighs_and_ignores(call):
 @pytest.mark.parametrize("name", ["nll_loss", "cross_entropy"])
 def test_every_target_ignored(call, name):
     x, target = RNG.standard_normal((3, 4)), np.full(3, 7)
-    more = (7,) if name == "nll_loss" else (7, 0.1)
+    more = (7,) if name == "nll_loss" else (None, 7, 0.1)
     assert np.isnan(call(name, x, target, None, "mean", *more))
     assert call(name, x, target, None, "sum", *more) == 0
     assert not call(name, x, target, None, "none", *more).any()
@@ -93,17 +93,17 @@ def test_targets_outside_the_classes_raise(call):
     x = np.zeros((2, 3))
     for bad in (3, -1):
         with pytest.raises(IndexRangeError, match=f"target {bad}"):
-            call("cross_entropy", x, np.array([0, bad]), None, "mean", -100, 0.0)
+            call("cross_entropy", x, np.array([0, bad]), None, "mean", None, -100, 0.0)
 
 
 def test_an_ignored_sample_may_hold_anything(call):
     x = np.array([[nan, inf], [0.0, 0]])
-    _close(call("cross_entropy", x, np.array([-100, 1]), None, "mean", -100, 0.0), np.log(2))
+    _close(call("cross_entropy", x, np.array([-100, 1]), None, "mean", None, -100, 0.0), np.log(2))
 
 
 def test_cross_entropy_is_stable(call):
     x = np.array([[1e30, 0.0], [0, -1e30]])
-    _close(call("cross_entropy", x, np.array([0, 1]), None, "none", -100, 0.0), [0, 1e30])
+    _close(call("cross_entropy", x, np.array([0, 1]), None, "none", None, -100, 0.0), [0, 1e30])
 
 
 def test_indices_are_probabilities_of_one(call):
@@ -111,12 +111,12 @@ def test_indices_are_probabilities_of_one(call):
     target, weight = RNG.integers(0, 5, (4, 2, 3)), RNG.uniform(size=5)
     soft = np.moveaxis(np.eye(5)[target], -1, 1)
     for smoothing in (0.0, 0.3):
-        hard = call("cross_entropy", x, target, weight, "none", -100, smoothing)
-        probabilities = call("cross_entropy", x, soft, weight, "none", -100, smoothing)
+        hard = call("cross_entropy", x, target, weight, "none", None, -100, smoothing)
+        probabilities = call("cross_entropy", x, soft, weight, "none", None, -100, smoothing)
         assert hard.shape == (4, 2, 3)
         _close(hard, probabilities)
-    total = call("cross_entropy", x, soft, None, "sum", -100, 0.0)
-    _close(call("cross_entropy", x, soft, None, "mean", -100, 0.0), total / 24)
+    total = call("cross_entropy", x, soft, None, "sum", None, -100, 0.0)
+    _close(call("cross_entropy", x, soft, None, "mean", None, -100, 0.0), total / 24)
 
 
 def test_smoothing_divides_by_the_weights_of_the_kept_classes(call):
@@ -126,7 +126,7 @@ def test_smoothing_divides_by_the_weights_of_the_kept_classes(call):
     main = -(2 * logs[0, 1] + 4 * logs[1, 3])
     spread = -(logs[:2] * weight).sum()
     want = (0.8 * main + 0.2 / 4 * spread) / 6
-    _close(call("cross_entropy", x, target, weight, "mean", -100, 0.2), want)
+    _close(call("cross_entropy", x, target, weight, "mean", None, -100, 0.2), want)
 
 
 def test_halves_reduce_in_f32(call):

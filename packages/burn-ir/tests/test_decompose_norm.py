@@ -194,16 +194,22 @@ def test_nll_loss_ignores_and_weighs(fake: Any) -> None:
 def test_cross_entropy_classes_smoothing_and_probabilities(fake: Any) -> None:
     x = fake.tensor([[0.0, 0.0], [1e4, 0.0]])
     t = fake.tensor([0, 0], int64)
-    close(fake.cross_entropy(x, t, None, "none", -100, 0.0).list(), [math.log(2), 0.0])
-    smooth = fake.cross_entropy(x, t, None, "none", -100, 0.1)
+    close(fake.cross_entropy(x, t, None, "none", None, -100, 0.0).list(), [math.log(2), 0.0])
+    smooth = fake.cross_entropy(x, t, None, "none", None, -100, 0.1)
     close(smooth.list(), [math.log(2), 0.05 * 1e4])
     soft = fake.tensor([[0.5, 0.5], [1.0, 0.0]])
-    close(fake.cross_entropy(x, soft, None, "mean", -100, 0.0).list(), math.log(2) / 2)
+    close(fake.cross_entropy(x, soft, None, "mean", None, -100, 0.0).list(), math.log(2) / 2)
     gone = fake.tensor([-100, 0], int64)
-    close(fake.cross_entropy(x, gone, None, "mean", -100, 0.1).list(), 0.05 * 1e4)
+    close(fake.cross_entropy(x, gone, None, "mean", None, -100, 0.1).list(), 0.05 * 1e4)
     assert (
         fake.cross_entropy(
-            fake.tensor([[1.0, 2.0]], bfloat16), fake.tensor([0], int64), None, "mean", -100, 0.0
+            fake.tensor([[1.0, 2.0]], bfloat16),
+            fake.tensor([0], int64),
+            None,
+            "mean",
+            None,
+            -100,
+            0.0,
         ).dtype
         is bfloat16
     )

@@ -293,6 +293,8 @@ def _autocast(context: Context, entry: Entry, plain: Callable[..., Any]) -> Call
 
     target = lower if entry.autocast == "lower" else float32
     count = len(entry.inputs)
+    if entry.autocast == "wide":
+        return _wide(entry, plain)
 
     def cast(x: Any) -> Any:
         if isinstance(x, TensorBase):
@@ -306,3 +308,27 @@ def _autocast(context: Context, entry: Entry, plain: Callable[..., Any]) -> Call
         return plain(*(cast(a) for a in args[:count]), *args[count:])
 
     return autocast
+
+
+def _wide(entry: Entry, plain: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the function with float32 as its `dtype` where its first input is a half.
+
+    The other inputs are cast; the first is large, and the kernel widens it as it reads it.
+    """
+    from burn_std.dtypes import float32
+
+    count = len(entry.inputs)
+    place = count + [a.name for a in entry.attrs].index("dtype")
+
+    def cast(x: Any) -> Any:
+        half = isinstance(x, TensorBase) and x.dtype.is_float and x.dtype.bits == 16
+        return x.b.cast(x, float32) if half else x
+
+    def wide(first: Any, *args: Any) -> Any:
+        dt = first.dtype
+        given = [first, *map(cast, args[: count - 1]), *args[count - 1 :]]
+        if dt.is_float and dt.bits == 16 and given[place] is None:
+            given[place] = float32
+        return plain(*given)
+
+    return wide

@@ -39,7 +39,7 @@ Klass = Literal[
     "map", "reduce", "contract", "view", "index", "random", "dynamic", "opaque", "effect"
 ]
 Grade = Literal["core", "optional", "derived"]
-Autocast = Literal["lower", "f32", "follow"]
+Autocast = Literal["lower", "f32", "wide", "follow"]
 
 
 class Spec:
@@ -200,7 +200,8 @@ class Entry:
         accepts: dtypes of the promoted (or first) input: any, numeric, float, int, bits, bool.
         lift: integers and bools become the default float before the call.
         cost: "memory" or "compute" bound.
-        autocast: what mixed precision does with it.
+        autocast: what mixed precision does with it: `lower` and `f32` cast its inputs, `wide`
+            leaves a first input of 16 bits as it is and sets the attribute `dtype` to float32.
         edges: edge semantics, from the closed list `EDGES`.
         differentiable: gradients flow.
         closed: its backward rule can be differentiated again.

@@ -12,7 +12,7 @@ from burn_autodiff.rules.pieces import (
     refuse,
     zeros,
 )  # fmt: skip
-from burn_autodiff.rules.table import Call, Grads, Tensor, rule
+from burn_autodiff.rules.table import Call, Grads, Tensor, rule, widened
 
 
 def _share(c: Call, g: Tensor, shape: tuple[int, ...], reduction: str) -> Tensor:
@@ -187,7 +187,7 @@ def _at_classes(c: Call, base: Tensor, index: Tensor, part: Tensor) -> Tensor:
     return c.ops.scatter(base, *lifted, dim, "add")
 
 
-@rule("cross_entropy", saves="x target weight", wide=True)
+@rule("cross_entropy", saves="x target weight")
 def cross_entropy(c: Call, g: Tensor, x: Tensor, target: Tensor, weight: Tensor) -> Grads:
     """-sum(q log p)' = p sum(q) - q, for p = softmax(x) and q the weighted target of each class.
 
@@ -195,19 +195,30 @@ def cross_entropy(c: Call, g: Tensor, x: Tensor, target: Tensor, weight: Tensor)
     given as probabilities q = w ((1 - s) t + s / C), and dt = -(1 - s) w log p.
     """
     refuse(c, "cross_entropy", 2, "weight")
-    ops = c.ops
     if not target.dtype.is_float:
+        # It takes halves as they lie, computes in float32 and rounds once.
         gx = kernel_or_parts(c, "cross_entropy_backward")(g, x, target, weight, *c.attrs)
         return gx, None, None
+    return _of_probabilities(c, g, x, target, weight)
+
+
+def _soft_rule(c: Call, g: Tensor, x: Tensor, target: Tensor, weight: Tensor) -> Grads:
+    ops, own, dtype = c.ops, x.dtype, c.attrs[1]
+    if dtype is not None and x.dtype is not dtype:
+        x = ops.cast(x, dtype)
     dim = min(1, len(x.shape) - 1)
     per_class = (x.shape[dim], *(1,) * (len(x.shape) - 1 - dim))
     row = None if weight is None else ops.reshape(weight, per_class)
-    return _soft(c, g, x, target, row, ops.softmax(x, dim, None), dim)
+    gx, gt, none = _soft(c, g, x, target, row, ops.softmax(x, dim, None), dim)
+    return gx if gx is None or gx.dtype is own else ops.cast(gx, own), gt, none
+
+
+_of_probabilities = widened("cross_entropy", _soft_rule, ("x", "target", "weight"))
 
 
 def _soft(c: Call, g: Tensor, x: Tensor, target: Tensor, row: Tensor, p: Tensor, dim: int) -> Grads:
     ops, gx, gt = c.ops, None, None
-    reduction, _, smoothing = c.attrs
+    reduction, _, _, smoothing = c.attrs
     classes = x.shape[dim]
     if reduction == "mean":
         g = ops.div(g, float(max(prod(x.shape) // max(classes, 1), 1)))

@@ -28,9 +28,10 @@ class Rows(NamedTuple):
     """What a kernel over the rows depends on.
 
     Attributes:
-        source: dtype of the scores, and of the weights of classes.
+        source: dtype of the scores; halves compute in float32, and so are weights of classes.
         target: dtype of the targets: class numbers, or probabilities.
         out: dtype of what is written for each row.
+        g: dtype of a gradient that is read.
         weighted: classes have weights.
         smooth: some of each target is spread over all classes.
         mean: the loss was divided by the weights of the targets (of a gradient).
@@ -40,6 +41,7 @@ class Rows(NamedTuple):
     source: DType
     target: DType
     out: DType
+    g: DType
     weighted: bool
     smooth: bool
     mean: bool
@@ -58,7 +60,7 @@ class _Scores:
         self.code = code
         self.kind = wide(s.source)
         self.x, self.target = code.buffer("x", s.source), code.buffer("target", s.target)
-        self.weight = code.buffer("weight", s.source) if s.weighted else None
+        self.weight = code.buffer("weight", self.kind) if s.weighted else None
         # Probabilities name no class that could be out of range.
         self.watch = None if s.target.is_float else Watch(code)
         length, offset, step = code.place("length"), code.place("offset"), code.place("step")
@@ -143,7 +145,7 @@ def loss_kernel(s: Rows) -> Kernel:
 def gradient_kernel(s: Rows) -> Kernel:
     """Write `p sum(q) - q` of each row, times its share of the gradient."""
     code = row_code("cross_entropy_backward", s.how)
-    out, g = code.buffer("out", s.out), code.buffer("g", s.source)
+    out, g = code.buffer("out", s.out), code.buffer("g", s.g)
     lead = code.place("lead")
     total = code.buffer("weights", wide(s.source)) if s.mean else None
     g0, step = code.place("g_offset"), code.place("g_step")
@@ -229,6 +231,7 @@ class _Call:
     ) -> None:  # fmt: skip
         self.engine = engine
         rank = len(x.shape)
+        self.kind = wide(x.dtype)
         self.dim = min(1, rank - 1)
         self.turned = [k for k in range(rank) if k != self.dim] + [self.dim]
         self.shape = tuple(x.shape[k] for k in self.turned[:-1])
@@ -242,11 +245,10 @@ class _Call:
         self.soft = target.dtype.is_float
         self.target = engine.row_major(self._last(target) if self.soft else target)
         if self.soft:
-            self.target = converted(engine, self.target, x.dtype)
+            self.target = converted(engine, self.target, self.kind)
         self.weight = (
-            None if weight is None else engine.row_major(converted(engine, weight, x.dtype))
+            None if weight is None else engine.row_major(converted(engine, weight, self.kind))
         )
-        self.kind = wide(x.dtype)
         places = engine.index_dtype(self.x, count=self.rows * (self.classes + LANES))
         self.how = layout(engine, self.classes, places)
         self.smooth = bool(smoothing)
@@ -267,10 +269,10 @@ class _Call:
             tuple(x.shape[k] for k in self.turned), tuple(x.strides[k] for k in self.turned)
         )
 
-    def spec(self, out: DType, mean: bool) -> Rows:
+    def spec(self, out: DType, g: DType, mean: bool) -> Rows:
         """Return what a kernel over the rows depends on."""
         return Rows(
-            self.x.dtype, self.target.dtype, out, self.weight is not None, self.smooth, mean,
+            self.x.dtype, self.target.dtype, out, g, self.weight is not None, self.smooth, mean,
             self.how,
         )  # fmt: skip
 
@@ -305,37 +307,51 @@ class _Call:
 @kernel("cross_entropy")
 def cross_entropy(
     engine: Engine, x: CubeTensor, target: CubeTensor, weight: CubeTensor | None, reduction: str,
-    ignore_index: int, label_smoothing: float,
+    dtype: DType | None, ignore_index: int, label_smoothing: float,
 ) -> CubeTensor:  # fmt: skip
     """-log softmax(x)[t] w[t], or over probabilities; the mean is over the weights of targets."""
+    x, last = _in(engine, x, dtype)
     call = _Call(engine, x, target, weight, ignore_index, label_smoothing)
     kind = call.kind
     if not call.x.size:
         losses = filled(engine, kind, (call.rows,), 0.0)
         shares = None if call.soft else filled(engine, kind, (call.rows,), 0.0)
     else:
-        out = x.dtype if reduction == "none" else kind
+        out = last if reduction == "none" else kind
         losses = engine.empty((call.rows,), out)
         shares = None if call.soft else engine.empty((call.rows,), kind)
         also = [] if shares is None else [shares.buf]
         args = [losses.buf, *also, *call.arrays, *call.numbers]
-        run_rows(engine, loss_kernel, (call.spec(out, False),), call.rows, call.classes * 3.0, args)
+        run_rows(
+            engine, loss_kernel, (call.spec(out, kind, False),), call.rows, call.classes * 3.0, args
+        )
     if reduction == "none":
-        loss = converted(engine, losses, x.dtype)
+        loss = converted(engine, losses, last)
         return loss.view(call.shape, dense(call.shape))
     if reduction == "sum":
-        return call.total(losses, None, x.dtype, 1.0)
-    return call.total(losses, shares, x.dtype, float(call.rows))
+        return call.total(losses, None, last, 1.0)
+    return call.total(losses, shares, last, float(call.rows))
+
+
+def _in(engine: Engine, x: CubeTensor, dtype: DType | None) -> tuple[CubeTensor, DType]:
+    """Return the scores as the kernels read them, and the dtype of the loss.
+
+    Halves are computed in float32 anyway, so scores that are asked for in float32 stay as they are.
+    """
+    last = dtype or x.dtype
+    return x if wide(x.dtype) is last else converted(engine, x, last), last
 
 
 @kernel("cross_entropy_backward")
 def cross_entropy_backward(
     engine: Engine, g: CubeTensor, x: CubeTensor, target: CubeTensor, weight: CubeTensor | None,
-    reduction: str, ignore_index: int, label_smoothing: float,
+    reduction: str, dtype: DType | None, ignore_index: int, label_smoothing: float,
 ) -> CubeTensor:  # fmt: skip
     """p sum(q) - q for p = softmax(x) and q the smoothed, weighted target of each class."""
+    own = x.dtype
     if not x.size:
-        return engine.empty(x.shape, x.dtype)
+        return engine.empty(x.shape, own)
+    x, _ = _in(engine, x, dtype)
     call = _Call(engine, x, target, weight, ignore_index, label_smoothing)
     g = engine.row_major(g)
     whole: list[Any] = []
@@ -346,12 +362,12 @@ def cross_entropy_backward(
     if engine.client.properties.kind == "gpu" and lead >= _LONG:
         lead = -(-lead // LANES) * LANES
     wide_shape = (*call.x.shape[:-1], lead)
-    out = engine.empty(wide_shape, x.dtype).view(call.x.shape, dense(wide_shape))
+    out = engine.empty(wide_shape, own).view(call.x.shape, dense(wide_shape))
     step = 1 if reduction == "none" else 0
     args = [
         out.buf, g.buf, lead, *whole, g.offset, step, *call.arrays, *call.numbers,
     ]  # fmt: skip
-    spec = call.spec(x.dtype, bool(whole))
+    spec = call.spec(own, g.dtype, bool(whole))
     run_rows(engine, gradient_kernel, (spec,), call.rows, call.classes * 4.0, args)
     back = sorted(range(len(call.turned)), key=call.turned.__getitem__)
     return out.view(tuple(out.shape[k] for k in back), tuple(out.strides[k] for k in back))

@@ -10,9 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from burn_flex.kernels.halves import Array, wide
+from burn_flex.kernels.halves import Array, up, wide
 from burn_flex.kernels.norm import shifted
-from burn_std import IndexRangeError
+from burn_flex.table import kernel, native
+from burn_std import DType, IndexRangeError
 
 
 def _reduced(loss: Array, reduction: str, batch: int = 0) -> Array:
@@ -152,12 +153,23 @@ def _weighted(
     return _finish(np.where(kept, loss * factor, 0), factor, shape, reduction)
 
 
-@wide("cross_entropy")
+@kernel("cross_entropy")
 def cross_entropy(
+    x: Array, target: Array, weight: Array | None, reduction: str, dtype: DType | None,
+    ignore_index: int, label_smoothing: float,
+) -> Array:  # fmt: skip
+    """nll_loss(log_softmax(x)) for class indices; -sum(target log_softmax(x)) for probabilities."""
+    own = x.dtype if dtype is None else native(dtype)
+    x = x.astype(own, copy=False)
+    target, weight = up(target), up(weight)
+    loss = _cross_entropy(up(x), target, weight, reduction, ignore_index, label_smoothing)
+    return loss.astype(own, copy=False)
+
+
+def _cross_entropy(
     x: Array, target: Array, weight: Array | None, reduction: str, ignore_index: int,
     label_smoothing: float,
 ) -> Array:  # fmt: skip
-    """nll_loss(log_softmax(x)) for class indices; -sum(target log_softmax(x)) for probabilities."""
     if weight is not None:
         weight = weight.astype(x.dtype, copy=False)
     if target.dtype.kind not in "iu":
@@ -186,12 +198,23 @@ def cross_entropy(
     return mixed
 
 
-@wide("cross_entropy_backward")
+@kernel("cross_entropy_backward")
 def cross_entropy_backward(
+    g: Array, x: Array, target: Array, weight: Array | None, reduction: str, dtype: DType | None,
+    ignore_index: int, label_smoothing: float,
+) -> Array:  # fmt: skip
+    """p sum(q) - q for p = softmax(x) and q the smoothed, weighted target of each class."""
+    own = x.dtype
+    if dtype is not None:
+        x = x.astype(native(dtype), copy=False)
+    grad = _slopes(up(g), up(x), target, up(weight), reduction, ignore_index, label_smoothing)
+    return grad.astype(own, copy=False)
+
+
+def _slopes(
     g: Array, x: Array, target: Array, weight: Array | None, reduction: str, ignore_index: int,
     label_smoothing: float,
 ) -> Array:  # fmt: skip
-    """p sum(q) - q for p = softmax(x) and q the smoothed, weighted target of each class."""
     rows = _classes(x)
     classes = rows.shape[-1]
     at, kept = _known("cross_entropy", target, ignore_index, classes)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from burn_ir.catalog.decompose import Ints, Ops, Tensor, in_f32, placed
+from burn_ir.catalog.decompose import Ints, Ops, Tensor, in_f32, placed, to_dtype
+from burn_std import DType
 from burn_std.dtypes import int64
 
 
@@ -149,17 +150,27 @@ def nll_loss(
     return _weighted_mean(ops, _nll(ops, x, ignored, safe, weights), weights, reduction)
 
 
-@in_f32()
 def cross_entropy(
     ops: Ops,
     x: Tensor,
     target: Tensor,
     weight: Tensor | None,
     reduction: str,
+    dtype: DType | None,
     ignore_index: int,
     label_smoothing: float,
 ) -> Tensor:
     """Return nll_loss of log_softmax; smoothing mixes in the mean over all classes."""
+    if dtype is not None:
+        x = to_dtype(ops, x, dtype)
+    return _cross_entropy(ops, x, target, weight, reduction, ignore_index, label_smoothing)
+
+
+@in_f32()
+def _cross_entropy(
+    ops: Ops, x: Tensor, target: Tensor, weight: Tensor | None, reduction: str, ignore_index: int,
+    label_smoothing: float,
+) -> Tensor:  # fmt: skip
     dim = _class_dim(x)
     classes = x.shape[dim]
     log_p = ops.log_softmax(x, dim, None)
@@ -180,7 +191,6 @@ def cross_entropy(
     return _weighted_mean(ops, loss, weights, reduction)
 
 
-@in_f32()
 def cross_entropy_backward(
     ops: Ops,
     g: Tensor,
@@ -188,6 +198,7 @@ def cross_entropy_backward(
     target: Tensor,
     weight: Tensor | None,
     reduction: str,
+    dtype: DType | None,
     ignore_index: int,
     label_smoothing: float,
 ) -> Tensor:
@@ -196,6 +207,18 @@ def cross_entropy_backward(
     p is softmax(x), q the weighted target of each class: with s the smoothing (1 - s) w[t] at the
     target t, plus s / C w everywhere. An ignored target has no share, whatever the mean is.
     """
+    own = x.dtype
+    if dtype is not None:
+        x = to_dtype(ops, x, dtype)
+    made = _slopes(ops, g, x, target, weight, reduction, ignore_index, label_smoothing)
+    return to_dtype(ops, made, own)
+
+
+@in_f32()
+def _slopes(
+    ops: Ops, g: Tensor, x: Tensor, target: Tensor, weight: Tensor | None, reduction: str,
+    ignore_index: int, label_smoothing: float,
+) -> Tensor:  # fmt: skip
     dim = _class_dim(x)
     classes = x.shape[dim]
     ignored, safe, weights = _targets(ops, x, target, weight, ignore_index)

@@ -105,10 +105,10 @@ for _name, _inputs, _attrs, _doc in (
 op("nll_loss", "x target weight?", "reduction ignore_index#", loss.nll_loss, "opaque",
    "-weight[t] x[t] of log-probabilities", accepts="float", autocast="f32",
    edges="ignored_nan", derived="loss")
-op("cross_entropy", "x target weight?", "reduction ignore_index# label_smoothing@",
-   loss.cross_entropy, "opaque", "nll_loss of log_softmax over classes, or soft targets",
-   accepts="float", autocast="f32", edges="ignored_nan", derived="loss")
-op("cross_entropy_backward", "g x target weight?", "reduction ignore_index# label_smoothing@",
+op("cross_entropy", "x target weight?", "reduction dtype ignore_index# label_smoothing@",
+   loss.cross_entropy, "opaque", "nll_loss of log_softmax over classes, or soft targets, in dtype",
+   accepts="float", autocast="wide", edges="ignored_nan", derived="loss")
+op("cross_entropy_backward", "g x target weight?", "reduction dtype ignore_index# label_smoothing@",
    loss.cross_entropy_backward, "opaque", "gradient of cross_entropy by x, for class indices",
    accepts="float", edges="ignored_nan", differentiable=False, derived="loss")
 op("ctc_loss", "log_probs targets input_lengths target_lengths", "blank", loss.ctc_loss, "opaque",

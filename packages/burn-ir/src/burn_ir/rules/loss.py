@@ -52,10 +52,15 @@ def nll_loss(x: Spec, target: Spec, weight: Spec | None, reduction: str, ignore_
 
 
 def cross_entropy(
-    x: Spec, target: Spec, weight: Spec | None, reduction: str, ignore_index: int
-) -> Spec:
+    x: Spec, target: Spec, weight: Spec | None, reduction: str, dtype: DType | None,
+    ignore_index: int,
+) -> Spec:  # fmt: skip
     """Rule of cross_entropy: class indices as nll_loss, or probabilities of the input's shape."""
     check_dtype("cross_entropy", "float", x, weight)
+    if dtype is not None:
+        if not dtype.is_float:
+            raise DTypeError("cross_entropy", "dtype is a float", got=dtype)
+        x = Spec(x.shape, dtype)
     if target.dtype.is_float:
         if target.shape != x.shape:
             raise ShapeError(
@@ -76,14 +81,15 @@ def cross_entropy(
 
 
 def cross_entropy_backward(
-    g: Spec, x: Spec, target: Spec, weight: Spec | None, reduction: str, ignore_index: int
-) -> Spec:
+    g: Spec, x: Spec, target: Spec, weight: Spec | None, reduction: str, dtype: DType | None,
+    ignore_index: int,
+) -> Spec:  # fmt: skip
     """Rule of cross_entropy_backward: x, for class indices and a g of the loss's shape."""
     name = "cross_entropy_backward"
     if not target.dtype.is_int:
         raise DTypeError(name, "class targets are integers", got=target)
-    loss = cross_entropy(x, target, weight, reduction, ignore_index)
-    if g.shape != loss.shape or g.dtype is not x.dtype:
+    loss = cross_entropy(x, target, weight, reduction, dtype, ignore_index)
+    if g.shape != loss.shape or g.dtype is not loss.dtype:
         raise ShapeError(name, "g is like the loss", got=f"{g} for {loss}")
     return x
 

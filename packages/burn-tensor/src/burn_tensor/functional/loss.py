@@ -426,7 +426,9 @@ def cross_entropy(
         raise ArgumentError(
             "cross_entropy", "label_smoothing must be in [0, 1]", got=label_smoothing
         )
-    return input.b.cross_entropy(input, target, weight, reduction, ignore_index, label_smoothing)
+    return input.b.cross_entropy(
+        input, target, weight, reduction, None, ignore_index, label_smoothing
+    )
 
 
 def gaussian_nll_loss(

@@ -81,7 +81,7 @@ for _reduction in ("none", "mean", "sum"):
                 t(3, 4),
                 _classes,
                 _weight,
-                attrs=(_reduction, -100, _smoothing),
+                attrs=(_reduction, None, -100, _smoothing),
                 length=12,
             )
             sample(
@@ -89,7 +89,7 @@ for _reduction in ("none", "mean", "sum"):
                 t(3, 4),
                 t(3, 4, low=0.1, high=0.9),
                 _weight,
-                attrs=(_reduction, -100, _smoothing),
+                attrs=(_reduction, None, -100, _smoothing),
                 length=12,
             )
         sample(
@@ -97,7 +97,7 @@ for _reduction in ("none", "mean", "sum"):
             t(2, 4, 3),
             t(2, 3, low=0, high=3, dtype="i64"),
             _weight,
-            attrs=(_reduction, 1, 0.1),
+            attrs=(_reduction, None, 1, 0.1),
             length=24,
         )
     sample(
@@ -114,11 +114,11 @@ for _reduction in ("none", "mean", "sum"):
         t(2, 4),
         ints([1, 1]),
         None,
-        attrs=(_reduction, 1, 0.0),
+        attrs=(_reduction, None, 1, 0.0),
         name="all_ignored",
         grad=False,
     )
-sample("cross_entropy", t(4), ints(2), None, attrs=("mean", -100, 0.0), length=4)
+sample("cross_entropy", t(4), ints(2), None, attrs=("mean", None, -100, 0.0), length=4)
 for _reduction in ("none", "mean", "sum"):
     for _weight in (None, t(4, low=0.3, high=2, fixed=True)):
         for _smoothing in (0.0, 0.2):
@@ -128,7 +128,7 @@ for _reduction in ("none", "mean", "sum"):
                 t(3, 4),
                 _classes,
                 _weight,
-                attrs=(_reduction, 3, _smoothing),
+                attrs=(_reduction, None, 3, _smoothing),
                 length=12,
             )
             sample(
@@ -137,7 +137,7 @@ for _reduction in ("none", "mean", "sum"):
                 t(2, 4, 3),
                 t(2, 3, low=0, high=3, dtype="i64"),
                 _weight,
-                attrs=(_reduction, 1, _smoothing),
+                attrs=(_reduction, None, 1, _smoothing),
                 length=24,
             )
     sample(
@@ -146,11 +146,13 @@ for _reduction in ("none", "mean", "sum"):
         t(2, 4),
         ints([1, 1]),
         None,
-        attrs=(_reduction, 1, 0.1),
+        attrs=(_reduction, None, 1, 0.1),
         name="all_ignored",
         grad=False,
     )
-sample("cross_entropy_backward", t(), t(4), ints(2), None, attrs=("mean", -100, 0.1), length=4)
+sample(
+    "cross_entropy_backward", t(), t(4), ints(2), None, attrs=("mean", None, -100, 0.1), length=4
+)
 error(
     "cross_entropy_backward",
     "g",
@@ -159,7 +161,7 @@ error(
     t(3, 4),
     _classes,
     None,
-    attrs=("none", -100, 0.0),
+    attrs=("none", None, -100, 0.0),
 )
 error(
     "cross_entropy_backward",
@@ -169,12 +171,22 @@ error(
     t(3, 4),
     t(3, 4),
     None,
-    attrs=("mean", -100, 0.0),
+    attrs=("mean", None, -100, 0.0),
 )
 error("nll_loss", "target", ShapeError, t(3, 4), ints([0, 1]), None, attrs=("mean", -100))
 error("nll_loss", "float_target", DTypeError, t(3, 4), t(3), None, attrs=("mean", -100))
-error("cross_entropy", "target", ShapeError, t(3, 4), ints([0, 1]), None, attrs=("mean", -100, 0.0))
-error("cross_entropy", "weight", ShapeError, t(3, 4), _classes, t(3), attrs=("mean", -100, 0.0))
+error(
+    "cross_entropy",
+    "target",
+    ShapeError,
+    t(3, 4),
+    ints([0, 1]),
+    None,
+    attrs=("mean", None, -100, 0.0),
+)
+error(
+    "cross_entropy", "weight", ShapeError, t(3, 4), _classes, t(3), attrs=("mean", None, -100, 0.0)
+)
 _lengths = (ints([5, 4]), ints([2, 1]))
 sample(
     "ctc_loss",
