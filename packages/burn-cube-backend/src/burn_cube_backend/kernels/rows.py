@@ -2,7 +2,8 @@
 
 A row kernel is a sequence of phases: folds of a row to one number, and passes that store. On a
 processor a row belongs to one unit, which walks it in vectors; elsewhere to one cube, whose units
-take turns and fold in shared memory.
+take turns. Units of a GPU take some neighbours at a time, and fold by exchange within a plane and
+then in shared memory; a short row has a cube of one plane.
 """
 
 from __future__ import annotations
@@ -13,10 +14,13 @@ from typing import Any, NamedTuple
 from burn_cube import Vector
 from burn_cube_backend.code import UNITS, Buf, Code, Val
 from burn_cube_backend.engine import Engine
-from burn_std import DType
+from burn_cube_backend.tiles import PLANE
+from burn_std import DType, dtypes as d
 
 # Lanes of a step on a processor, and steps in a round: enough to hide the latency of a sum.
 LANES, STEPS = 16, 2
+# Elements that a unit of a GPU takes at once, and rows up to which one plane is enough.
+NEAR, SHORT = 4, 1024
 _START = {"max": float("-inf"), "add": 0.0}
 
 
@@ -27,21 +31,32 @@ class Layout(NamedTuple):
         vectors: one unit per row, in vectors; else one cube per row.
         length: extent of the rows if the kernel is made for one, else 0.
         places: dtype of places.
+        units: of a cube.
+        width: elements that are taken at once.
+        planes: units exchange values within planes.
     """
 
     vectors: bool
     length: int
     places: DType
+    units: int = UNITS
+    width: int = 1
+    planes: bool = False
 
 
 def layout(engine: Engine, length: int, index: DType) -> Layout:
     """Return how rows of a length are laid out on a device; short ones get their own kernel."""
-    vectors = engine.client.properties.kind == "cpu" and engine.client.name != "interp"
-    return Layout(vectors, length if vectors and length <= 4 * LANES else 0, index)
+    facts = engine.client.properties
+    if facts.kind == "cpu" and engine.client.name != "interp":
+        return Layout(True, length if length <= 4 * LANES else 0, index, 1, LANES)
+    if facts.kind != "gpu" or "planes" not in facts.capabilities:
+        return Layout(False, 0, index)
+    units = PLANE if length <= SHORT else UNITS
+    return Layout(False, 0, index, units, NEAR if length >= PLANE * NEAR else 1, True)
 
 
 class At:
-    """A place in a row: one element, or `LANES` of them."""
+    """A place in a row: one element, or several neighbours."""
 
     def __init__(self, row: Row, place: Val, width: int) -> None:
         self.row = row
@@ -95,27 +110,31 @@ class Row:
         self._walk(lambda at, part: body(at), 1)
 
     def _walk(self, body: Callable[[At, int], None], steps: int) -> None:
-        code, n = self.code, self.length
-        if self.unit is not None:
-            with code.loop(self.unit, n, code.at(UNITS)) as k:
-                body(At(self, k, 1), 0)
-            return
+        code, n, width = self.code, self.length, self.how.width
         if self.how.length:
-            full = self.how.length // LANES
+            full = self.how.length // width
             for at in range(full):
-                body(At(self, code.at(at * LANES), LANES), at % steps)
-            for at in range(full * LANES, self.how.length):
+                body(At(self, code.at(at * width), width), at % steps)
+            for at in range(full * width, self.how.length):
                 body(At(self, code.at(at), 1), 0)
             return
-        block = LANES * steps
-        many, whole = n // block * block, n // LANES * LANES
-        if steps > 1:
-            with code.loop(0, many, code.at(block)) as k:
-                for part in range(steps):
-                    body(At(self, k + part * LANES, LANES), part)
-        with code.loop(many if steps > 1 else code.at(0), whole, code.at(LANES)) as k:
-            body(At(self, k, LANES), 0)
-        with code.loop(whole, n) as k:
+        # All units side by side take a step; a unit of a processor is alone.
+        unit = code.at(0) if self.unit is None else self.unit
+        step = self.how.units * width
+        block = step * steps
+        many, whole = n // block * block, n // width * width
+        if width > 1:
+            if steps > 1:
+                with code.loop(0, many, code.at(block)) as k:
+                    places = [k + unit * width + part * step for part in range(steps)]
+                    for part, place in enumerate(places):
+                        body(At(self, place, width), part)
+            begin = (many if steps > 1 else code.at(0)) + unit * width
+            with code.loop(begin, whole, code.at(step)) as k:
+                body(At(self, k, width), 0)
+        with code.loop(
+            (whole if width > 1 else code.at(0)) + unit, n, code.at(self.how.units)
+        ) as k:
             body(At(self, k, 1), 0)
 
     def fold(self, *parts: tuple[str, DType], body: Callable[[At], Any]) -> list[Val]:
@@ -125,16 +144,15 @@ class Row:
             parts: operation (`max` or `add`) and dtype of each fold.
             body: returns one value for each of them.
         """
-        code = self.code
+        code, width = self.code, self.how.width
         single = [code.local(t, _START[op]) for op, t in parts]
         many = []
-        if self.unit is None:
-            for op, t in parts:
-                start = code.const(_START[op], Vector(t, LANES))
-                slots = [code.b.slot(Vector(t, LANES)) for _ in range(STEPS)]
-                for slot in slots:
-                    code.b.set(slot, start.op)
-                many.append(slots)
+        for op, t in parts if width > 1 else ():
+            start = code.const(_START[op], Vector(t, width))
+            slots = [code.b.slot(Vector(t, width)) for _ in range(STEPS)]
+            for slot in slots:
+                code.b.set(slot, start.op)
+            many.append(slots)
 
         def step(at: At, part: int) -> None:
             made = body(at)
@@ -147,26 +165,27 @@ class Row:
                     code.b.set(slot, Val(code, code.b.get(slot)).call(op, value).op)
 
         self._walk(step, STEPS)
-        if self.unit is not None:
-            return [
-                self._together(op, t, s.get()) for (op, t), s in zip(parts, single, strict=True)
-            ]
-        out = []
-        for (op, _), slots, rest in zip(parts, many, single, strict=True):
+        out = [s.get() for s in single]
+        for number, slots in enumerate(many):
+            op = parts[number][0]
             total = Val(code, code.b.get(slots[0]))
             for slot in slots[1:]:
                 total = total.call(op, Val(code, code.b.get(slot)))
-            lanes = [Val(code, code.b.extract(total.op, k)) for k in range(LANES)]
+            lanes = [Val(code, code.b.extract(total.op, k)) for k in range(width)]
             while len(lanes) > 1:
                 half = len(lanes) // 2
                 lanes = [a.call(op, b) for a, b in zip(lanes[:half], lanes[half:], strict=True)]
-            out.append(lanes[0].call(op, rest.get()))
-        return out
+            out[number] = lanes[0].call(op, out[number])
+        if self.unit is None:
+            return out
+        return [self._together(op, t, value) for (op, t), value in zip(parts, out, strict=True)]
 
     def _together(self, op: str, dtype: DType, value: Val) -> Val:
         """Fold the values of all units of the cube; every unit gets the result."""
         code, unit = self.code, self.unit
         assert unit is not None  # noqa: S101 - cubes alone come here
+        if self.how.planes:
+            return self._exchanged(op, dtype, value)
         shared = self._shared.get(dtype)
         if shared is None:
             shared = self._shared[dtype] = code.shared(dtype, UNITS)
@@ -184,6 +203,37 @@ class Row:
         code.barrier()
         return made.get()
 
+    def _exchanged(self, op: str, dtype: DType, value: Val) -> Val:
+        """Do what `_together` does where units of a plane can exchange values."""
+        code, planes = self.code, self.how.units // PLANE
+        value = self._over(op, dtype, value, PLANE)
+        if planes == 1:
+            return value
+        shared = self._shared.get(dtype)
+        if shared is None:
+            shared = self._shared[dtype] = code.shared(dtype, planes)
+        lane = code.special("unit_pos_plane")
+        with code.when(lane.eq(0)):
+            shared[code.special("plane_pos")] = value
+        code.barrier()
+        made = self._over(op, dtype, shared[lane % planes], planes)
+        # The memory serves the next fold: nobody may still be reading.
+        code.barrier()
+        return made
+
+    def _over(self, op: str, dtype: DType, value: Val, units: int) -> Val:
+        """Fold the values of so many neighbouring units; all get the result."""
+        code = self.code
+        found = code.local(dtype)
+        found.set(value)
+        step = 1
+        while step < units:
+            by = code.const(step, d.int32).op
+            other = Val(code, code.b.plane("shuffle_xor", found.get().op, by))
+            found.set(found.get().call(op, other))
+            step *= 2
+        return found.get()
+
     def store(self, buf: Buf, value: Val, dtype: DType) -> None:
         """Write a number of the row at its place among rows."""
         if self.unit is None:
@@ -195,7 +245,7 @@ class Row:
 
 def row_code(name: str, how: Layout) -> Code:
     """Return the kernel of a layout, to which parameters are added."""
-    return Code(name, how.places, 1 if how.vectors else UNITS)
+    return Code(name, how.places, how.units)
 
 
 def run_rows(
