@@ -66,7 +66,7 @@ def test_recurrent_states_and_refusals() -> None:
     with pytest.raises(ArgumentError):
         nn.LSTM(3, 4, proj_size=4)
     with pytest.raises(ArgumentError):
-        nn.RNN(3, 4, nonlinearity="sigmoid")
+        nn.RNN(3, 4, nonlinearity="sine")
     assert net(bt.zeros(0, 2, 3))[0].shape == (0, 2, 4)
 
 

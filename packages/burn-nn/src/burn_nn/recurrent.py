@@ -11,9 +11,19 @@ from typing import Any, TypeVar
 from burn_core import Module, Parameter, init, is_training
 from burn_dispatch import Device
 from burn_nn.recurrent_cell import lstm_step
+from burn_nn.recurrent_variant import (
+    Activation,
+    Step,
+    activation_of,
+    clip_of,
+    gru_variant,
+    lstm_variant,
+    rnn_variant,
+    run_steps,
+)
 from burn_nn.rnn import Lengths, PackedSequence, packed_like, pad_packed_sequence
 from burn_std import ArgumentError, DType, ShapeError
-from burn_tensor import Tensor, as_tensor, cat, functional as F, stack, where
+from burn_tensor import Tensor, as_tensor, cat, functional as F, stack
 
 # What a layer hands on: hidden state, for LSTM with the cell state.
 State = tuple[Tensor, ...]
@@ -27,6 +37,7 @@ class _Recurrent(Module):
     gates = 1
     states = 1
     cell = ""
+    reverse = False
 
     def _make(
         self, input_size: int, hidden_size: int, num_layers: int, bias: bool, batch_first: bool,
@@ -46,6 +57,10 @@ class _Recurrent(Module):
         self.hidden_size = hidden_size
         self.num_layers = num_layers
         self.bias = bias
+        if self.reverse and bidirectional:
+            raise ArgumentError(
+                name, "a layer reads backwards or in both directions", got="reverse, bidirectional"
+            )
         self.batch_first = batch_first
         self.dropout = dropout
         self.bidirectional = bidirectional
@@ -112,7 +127,9 @@ class _Recurrent(Module):
             outs = []
             for k, end in enumerate(ends):
                 start = tuple(s[layer * len(ends) + k] for s in state)
-                out, final = self._direction(x, start, self._weights(layer, end), counts, k == 1)
+                out, final = self._direction(
+                    x, start, self._weights(layer, end), counts, (k == 1) != self.reverse
+                )
                 outs.append(out)
                 last.append(final)
             x = cat(outs, -1) if len(outs) > 1 else outs[0]
@@ -137,41 +154,22 @@ class _Recurrent(Module):
             )  # fmt: skip
         return state
 
+    def _step(self) -> Step | None:
+        """Return a step that is not the usual one, or None."""
+        return None
+
     def _direction(
         self, x: Tensor, state: State, weights: list[Any], lengths: Tensor | None, back: bool
     ) -> tuple[Tensor, State]:
         w_ih, w_hh, b_ih, b_hh, w_hr = weights
-        if w_hr is not None:
-            return _projected(x, state, weights, lengths, back)
+        step = self._step()
+        if step is not None or w_hr is not None:
+            return run_steps(step or lstm_step, x, state, weights, lengths, back)
         c = state[1] if len(state) > 1 else None
         out, last, last_cell = F.recurrent(
             x, state[0], c, w_ih, w_hh, b_ih, b_hh, lengths, self.cell, back
         )
         return out, (last,) if last_cell is None else (last, last_cell)
-
-
-def _projected(
-    x: Tensor, state: State, weights: list[Any], lengths: Tensor | None, back: bool
-) -> tuple[Tensor, State]:
-    """Run an LSTM whose hidden state is projected, step by step."""
-    w_ih, w_hh, b_ih, b_hh, w_hr = weights
-    # The input's share of all steps is one product.
-    shares = F.linear(x, w_ih, b_ih).unbind(0)
-    outs: list[Tensor] = []
-    order = range(len(shares) - 1, -1, -1) if back else range(len(shares))
-    for t in order:
-        new = lstm_step(shares[t], state, w_hh, b_hh, w_hr)
-        if lengths is None:
-            state = new
-            outs.append(new[0])
-        else:
-            # A sequence that has ended keeps its state; one read backwards begins at its end.
-            active = (lengths > t).unsqueeze(-1)
-            state = tuple(where(active, n, s) for n, s in zip(new, state, strict=True))
-            outs.append(where(active, new[0], 0.0))
-    if not outs:
-        return x.new_zeros((0, x.shape[1], state[0].shape[-1])), state
-    return stack(outs[::-1] if back else outs), state
 
 
 def _ends(name: str, x: Tensor, lengths: Lengths) -> Tensor:
@@ -189,13 +187,15 @@ class RNN(_Recurrent):
         input_size: size of an element.
         hidden_size: size of the state.
         num_layers: layers, each fed with the one before.
-        nonlinearity: tanh or relu.
+        nonlinearity: tanh or relu, another activation's name or a function.
         bias: add biases.
         batch_first: input and output are [N, L, *] instead of [L, N, *]; states are not.
         dropout: probability with which outputs of all layers but the last are dropped in training.
         bidirectional: read backwards too; outputs stand beside each other.
         device: where the parameters live; the default device if None.
         dtype: of the parameters; the device's default float if None.
+        reverse: read from the last step to the first.
+        clip: states are kept within [-clip, clip] after every step; None leaves them.
 
     Shapes:
         input: [L, N, input_size] or [L, input_size], or packed
@@ -213,16 +213,24 @@ class RNN(_Recurrent):
     """
 
     def __init__(
-        self, input_size: int, hidden_size: int, num_layers: int = 1, nonlinearity: str = "tanh",
-        bias: bool = True, batch_first: bool = False, dropout: float = 0.0,
+        self, input_size: int, hidden_size: int, num_layers: int = 1,
+        nonlinearity: Activation = "tanh", bias: bool = True, batch_first: bool = False,
+        dropout: float = 0.0,
         bidirectional: bool = False, device: Device | None = None, dtype: DType | None = None,
+        *, reverse: bool = False, clip: float | None = None,
     ) -> None:  # fmt: skip
-        if nonlinearity not in ("tanh", "relu"):
-            raise ArgumentError("RNN", "nonlinearity is tanh or relu", got=nonlinearity)
+        activation_of("RNN", "nonlinearity", nonlinearity)
         self.nonlinearity = nonlinearity
-        self.cell = f"rnn_{nonlinearity}"
+        self.reverse = reverse
+        self.clip = clip_of("RNN", clip)
+        self.cell = f"rnn_{nonlinearity}" if nonlinearity in ("tanh", "relu") else ""
         self._make(input_size, hidden_size, num_layers, bias, batch_first, dropout, bidirectional,
                    0, device, dtype)  # fmt: skip
+
+    def _step(self) -> Step | None:
+        if self.clip is None and self.cell:
+            return None
+        return rnn_variant(activation_of("RNN", "nonlinearity", self.nonlinearity), self.clip)
 
     def forward(
         self, input: Batch, hx: Tensor | None = None, lengths: Lengths | None = None
@@ -254,6 +262,12 @@ class GRU(_Recurrent):
         bidirectional: read backwards too; outputs stand beside each other.
         device: where the parameters live; the default device if None.
         dtype: of the parameters; the device's default float if None.
+        reverse: read from the last step to the first.
+        clip: states are kept within [-clip, clip] after every step; None leaves them.
+        reset_after: the state is reset after its product with W_hn, as the formula says; False
+            resets it before: n = tanh(W_in x + b_in + W_hn (r h) + b_hn).
+        gate_activation: in the place of sigmoid, a function or its name.
+        hidden_activation: in the place of tanh.
 
     Shapes:
         input: [L, N, input_size] or [L, input_size], or packed
@@ -278,10 +292,28 @@ class GRU(_Recurrent):
     def __init__(
         self, input_size: int, hidden_size: int, num_layers: int = 1, bias: bool = True,
         batch_first: bool = False, dropout: float = 0.0, bidirectional: bool = False,
-        device: Device | None = None, dtype: DType | None = None,
+        device: Device | None = None, dtype: DType | None = None, *, reverse: bool = False,
+        clip: float | None = None, reset_after: bool = True,
+        gate_activation: Activation = "sigmoid", hidden_activation: Activation = "tanh",
     ) -> None:  # fmt: skip
+        activation_of("GRU", "gate_activation", gate_activation)
+        activation_of("GRU", "hidden_activation", hidden_activation)
+        self.reverse = reverse
+        self.clip = clip_of("GRU", clip)
+        self.reset_after = reset_after
+        self.gate_activation = gate_activation
+        self.hidden_activation = hidden_activation
         self._make(input_size, hidden_size, num_layers, bias, batch_first, dropout, bidirectional,
                    0, device, dtype)  # fmt: skip
+
+    def _step(self) -> Step | None:
+        gate, hidden = self.gate_activation, self.hidden_activation
+        if (gate, hidden, self.clip, self.reset_after) == ("sigmoid", "tanh", None, True):
+            return None
+        return gru_variant(
+            activation_of("GRU", "gate_activation", gate),
+            activation_of("GRU", "hidden_activation", hidden), self.clip, self.reset_after,
+        )  # fmt: skip
 
     def forward(
         self, input: Batch, hx: Tensor | None = None, lengths: Lengths | None = None
@@ -314,6 +346,12 @@ class LSTM(_Recurrent):
         proj_size: size of the hidden state; hidden_size without projection if 0.
         device: where the parameters live; the default device if None.
         dtype: of the parameters; the device's default float if None.
+        reverse: read from the last step to the first.
+        clip: cells are kept within [-clip, clip] after every step; None leaves them.
+        input_forget: couples two gates, f = 1 - i; the rows of f in the weights are not used then.
+        gate_activation: in the place of sigmoid, a function or its name.
+        cell_activation: in the place of tanh in g.
+        hidden_activation: in the place of tanh in h'.
 
     Shapes:
         input: [L, N, input_size] or [L, input_size], or packed
@@ -341,9 +379,31 @@ class LSTM(_Recurrent):
         self, input_size: int, hidden_size: int, num_layers: int = 1, bias: bool = True,
         batch_first: bool = False, dropout: float = 0.0, bidirectional: bool = False,
         proj_size: int = 0, device: Device | None = None, dtype: DType | None = None,
+        *, reverse: bool = False, clip: float | None = None, input_forget: bool = False,
+        gate_activation: Activation = "sigmoid", cell_activation: Activation = "tanh",
+        hidden_activation: Activation = "tanh",
     ) -> None:  # fmt: skip
+        activation_of("LSTM", "gate_activation", gate_activation)
+        activation_of("LSTM", "cell_activation", cell_activation)
+        activation_of("LSTM", "hidden_activation", hidden_activation)
+        self.reverse = reverse
+        self.clip = clip_of("LSTM", clip)
+        self.input_forget = input_forget
+        self.gate_activation = gate_activation
+        self.cell_activation = cell_activation
+        self.hidden_activation = hidden_activation
         self._make(input_size, hidden_size, num_layers, bias, batch_first, dropout, bidirectional,
                    proj_size, device, dtype)  # fmt: skip
+
+    def _step(self) -> Step | None:
+        own = (self.gate_activation, self.cell_activation, self.hidden_activation)
+        if (*own, self.clip, self.input_forget) == ("sigmoid", "tanh", "tanh", None, False):
+            return None
+        gate, cell, hidden = (
+            activation_of("LSTM", f"{part}_activation", given)
+            for part, given in zip(("gate", "cell", "hidden"), own, strict=True)
+        )
+        return lstm_variant(gate, cell, hidden, self.clip, self.input_forget)
 
     def forward(
         self, input: Batch, hx: tuple[Tensor, Tensor] | None = None,
