@@ -27,8 +27,9 @@ def board():
     ))  # fmt: skip
     for k in range(21, 50):
         made.values("train", k, {"loss": 40 / k, "accuracy": float(k)})
-    made.step(Progress("train", 3, 9, 20, 360, 49, 29.0), {"memory": 0.25, "on device": nan})
-    made.messages.append("resumed from epoch-1")
+    made.step(Progress("train", 2, 1, 20, 0, 20, 1.0))
+    made.step(Progress("train", 3, 9, 20, 360, 49, 30.0), {"memory": 0.25, "on device": nan})
+    made.message("resumed from epoch-1")
     return made
 
 
@@ -56,12 +57,54 @@ def test_the_board_knows_where_it_is(board):
     status = dict(board.status())
     assert (status["mode"], status["epoch"], status["step"]) == ("training", "3 / 4", "9 / 20")
     assert status["speed"] == "1.0 steps/s"
+    assert status["samples"] == "12 /s"
     assert status["memory"] == "0.25 GB"
     assert "on device" not in status
     early = Board()
     early.begin(board.info)
     early.step(Progress("train", 2, 3, 20, 12, 23, 2.0))
     assert early.time_left() == "--"
+
+
+def test_batches_of_before_a_resumption_are_no_speed(board):
+    resumed = Board()
+    resumed.begin(board.info)
+    for k in range(60):  # begins with the 15th batch of the second epoch
+        resumed.step(Progress("train", 2, 15 + k, 20, 4 * k, 35 + k, 2.0 + k))
+    status = dict(resumed.status())
+    assert (status["speed"], status["samples"]) == ("1.0 steps/s", "4 /s")
+    resumed.step(Progress("train", 3, 20, 20, 100, 60, 27.0))
+    assert resumed.time_left() == "20 s"
+
+
+def test_messages_hold_nothing_that_a_terminal_obeys():
+    board = Board()
+    board.message("\x1b[2J\x1b[31mred\x1b[0m \x1b]0;title\x07and\ttab\x00\x9b")
+    board.message("10 %\r20 %\r30 %\r")
+    board.message("one\n\ntwo")
+    board.message("x" * 10_000_000)
+    assert list(board.messages)[:4] == ["red and tab", "30 %", "one", "two"]
+    assert len(board.messages[4]) == 1000
+
+
+def test_a_long_run_is_merged_and_values_that_are_no_numbers_leave_gaps():
+    board = Board()
+    history = [
+        {"epoch": e, "train loss": nan if e % 2 else 1.0, "valid loss": float("inf")}
+        for e in range(1, 10_001)
+    ]
+    board.begin(RunInfo(20_000, 0, 0, history, [], "flex", 1, None, Interrupter()))
+    board.step(Progress("train", 1, 5, 0, 20, 5, 40.0))
+    assert len(board.lines("loss", "full history")["train"]) <= 500
+    assert board.share() == (0.0, 0.0)
+    assert board.time_left() == "--"
+    assert dict(board.status())["step"] == "5 / ?"
+    for plot in PLOTS:
+        lines = board.lines("loss", plot)
+        if plot == "summary":
+            assert bars({k: v[0][1] for k, v in lines.items()}, 40, 6)
+        else:
+            assert curves(lines, 60, 12)
 
 
 def test_curves_go_where_the_values_go():
@@ -136,6 +179,57 @@ def test_q_asks(board, key, want):
         assert app.is_running
 
     _pilot(app, act)
+
+
+def test_an_answer_after_the_end_is_none(board):
+    answers = []
+    app = DashboardApp(board, answers.append, stay=60)
+
+    async def act(pilot):
+        await pilot.press("q")
+        await pilot.pause(0.1)
+        board.over = "done"
+        await pilot.press("k")
+        await pilot.pause(0.1)
+        assert app.is_running
+
+    _pilot(app, act)
+    assert answers == []
+
+
+def test_a_metric_that_is_seen_late_has_a_tab_of_its_own(board):
+    app = DashboardApp(board, lambda answer: None)
+    board.info = board.info._replace(
+        columns=[Column("loss", "", False), Column("[late]", "", True), *board.info.columns[1:]]
+    )
+
+    async def act(pilot):
+        assert app._known == ["loss", "accuracy"]
+        board.values("train", 60, {"[late]": 1.0})
+        app.show()
+        await pilot.pause(0.2)
+        names = [str(tab.label) for tab in app.query("Tab")]
+        assert names == app._known == ["loss", "accuracy", "[late]"]
+
+    _pilot(app, act)
+
+
+def test_a_small_terminal_shows_the_newest_line_of_the_log(board):
+    app = DashboardApp(board, lambda answer: None)
+    for k in range(4):
+        board.message(f"line {k} " + "x" * 900)
+    board.message("the newest")
+    pictures = []
+
+    async def act(pilot):
+        app.show()
+        await pilot.pause(0.2)
+        pictures.append(app.export_screenshot())
+
+    _pilot(app, act, size=(60, 20))
+    words = pictures[0].replace("&#160;", " ")
+    assert "the newest" in words
+    assert "training" in words
 
 
 def test_after_the_end_it_is_browsed_or_closes(board):

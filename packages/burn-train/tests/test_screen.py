@@ -16,9 +16,10 @@ import time
 
 import pytest
 
-from burn_train import EarlyStopping, Observer, SupervisedTraining
+from burn_train import EarlyStopping, Interrupter, Observer, RunInfo, SupervisedTraining
 from burn_train.views import dashboard
 from burn_train.views.dashboard import DashboardView
+from burn_train.views.screen import Screen
 
 
 class Terminal:
@@ -69,6 +70,10 @@ def view(terminal):
     made = DashboardView(stay=60)
     made._terminal = terminal.near
     return made
+
+
+def _info():
+    return RunInfo(1, 1, 0, [], [], "flex", 1, None, Interrupter())
 
 
 def _in_background(act):
@@ -153,6 +158,75 @@ def test_a_screen_without_a_terminal_gives_way_to_lines(learner, loaders, capsys
     assert "lowest" in out
 
 
+def test_a_screen_that_fails_late_is_told_of_at_the_end(learner, loaders, capsys, view):
+    view.begin(_info())
+    view._screen.kill()
+    view._listener.join()
+    view.end(None)
+    out = capsys.readouterr().out
+    assert f"dashboard failed: its process ended with -{int(signal.SIGKILL)}" in out
+
+
+def test_one_after_the_other_and_two_at_once(learner, loaders, capsys, terminal, view):
+    held = set(os.listdir("/proc/self/fd")) if os.path.isdir("/proc/self/fd") else None
+    view._stay = 0.0
+    for _ in range(2):
+        view.begin(_info())
+        terminal.shows("starting")
+        terminal.text = ""
+        second = DashboardView()
+        second._terminal = terminal.near
+        second.begin(_info())
+        second.epoch({"epoch": 1, "train loss": 2.0})
+        second.end(None)
+        view.end(None)
+        assert view._screen.poll() == 0
+        assert not terminal.raw
+    out = capsys.readouterr().out
+    assert out == "", out
+    assert held is None or set(os.listdir("/proc/self/fd")) == held
+
+
+def test_a_broken_line_does_not_hide_the_end(tmp_path):
+    reader, writer = os.pipe()
+    answers, answered = os.pipe()
+    screen = Screen(reader, answered, 1.0)
+    os.write(writer, b'["message", "whole"]\n["mess["epoch", {}]\n["nothing", 1]\n[1]\n\n')
+    os.write(writer, b'["epoch", {"epoch": "x"}]\n["end", ["done", false]]\n')
+    os.close(writer)
+    screen._listen()
+    assert screen.board.over == "done"
+    assert screen.board.messages[0] == "whole"
+    screen._events.close()
+    os.close(answers)
+    os.close(answered)
+
+
+def test_killing_a_training_in_a_thread_ends_only_that(learner, loaders, terminal, view):
+    class Presser(Observer):
+        def epoch(self, row):
+            if row["epoch"] == 3:
+                training.interrupter.kill("killed in the dashboard")
+
+    training = SupervisedTraining(*loaders(), epochs=100_000, view=view, loggers=[Presser()])
+    view._stay = 0.0
+    results = []
+    join = _in_background(lambda: results.append(training.run(learner())))
+    join()
+    assert results[0].reason == "killed in the dashboard"
+    assert not terminal.raw
+
+
+def test_a_view_that_raises_gives_the_terminal_back(learner, loaders, terminal, view, monkeypatch):
+    before = sys.stdout
+    monkeypatch.setattr(view, "epoch", lambda row: 1 / 0)
+    result = SupervisedTraining(*loaders(), epochs=3, view=view).run(learner())
+    assert len(result.history) == 3
+    assert sys.stdout is before
+    assert view._screen.poll() is not None
+    assert not terminal.raw
+
+
 def test_a_program_that_cannot_be_started_gives_way_to_lines(
     learner, loaders, capsys, monkeypatch, view
 ):
@@ -190,18 +264,66 @@ def test_a_screen_that_reads_nothing_holds_nobody_up():
     reader, writer = os.pipe()
     pipe = dashboard._Pipe(writer)
     for k in range(5000):
-        pipe.send(["values", k], droppable=True)
-    pipe.send(["message", "x" * 200_000], droppable=False)
-    pipe.send(["values", "late"], droppable=True)
+        pipe.send(["values", k], waiting=0)
+    pipe.send(["epoch", "x" * 2_000_000])
+    pipe.send(["values", "late"], waiting=0)
+    pipe.send(["print", "much"], waiting=1_000_000)
     whole = []
     join = _in_background(lambda: whole.append(_all_of(reader)))
     pipe.finish()
     join()
     lines = whole[0].decode().splitlines()
-    assert len(lines[-1]) > 200_000
+    assert len(lines[-1]) > 2_000_000
     assert lines[:2] == ['["values", 0]', '["values", 1]']
     os.close(reader)
-    pipe.send(["message", "nobody there"], droppable=False)
+    pipe.send(["message", "nobody there"])
+
+
+def test_a_handler_that_prints_in_the_midst_of_a_line(monkeypatch):
+    reader, writer = os.pipe()
+    pipe = dashboard._Pipe(writer)
+    write, nested = os.write, iter([["print", "nested"]])
+
+    def interrupted(place, data):
+        done = write(place, data)
+        for line in nested:
+            pipe.send(line)
+        return done
+
+    monkeypatch.setattr(os, "write", interrupted)
+    pipe.send(["message", 1])
+    pipe.finish()
+    assert _all_of(reader).decode().splitlines() == ['["message", 1]', '["print", "nested"]']
+    os.close(reader)
+
+
+def test_what_is_printed_becomes_lines_and_later_goes_where_it_went(capsys):
+    lines = []
+    printed = dashboard._Printed(lines.append, "stdout")
+    held = sys.stdout
+    for k in range(1000):
+        print(f"\r{k} %", end="")
+    print()
+    print("a" * 10_000_000)
+    print("be", end="")
+    print("gun", end=" ")
+    sys.stdout.buffer.write("ünd\n".encode())
+    threads = [threading.Thread(target=print, args=("b" * 50,)) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    print("open", end="")
+    printed.give_back()
+    assert lines[0] == "999 %"
+    assert set(lines[1]) == {"a"}
+    assert len(lines[1]) <= 2000
+    assert lines[2] == "begun ünd"
+    assert "".join(lines[3:11]) == "b" * 400
+    assert lines[-1] == "open"
+    held.write("late\n")
+    assert sys.stdout is not held
+    assert capsys.readouterr().out == "late\n"
 
 
 def _all_of(reader):

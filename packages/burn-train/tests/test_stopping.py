@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import threading
+import time
 from math import nan
 
 import pytest
@@ -109,3 +110,33 @@ def test_a_signal_presses_and_a_second_one_raises():
 def _enter(button):
     with button.on_signals():
         return "entered"
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGHUP"), reason="a system without terminals of this kind")
+def test_a_closed_terminal_presses_once_and_only_where_it_would_end_the_program():
+    button = Interrupter()
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    try:
+        with button.on_signals():
+            os.kill(os.getpid(), signal.SIGHUP)
+            os.kill(os.getpid(), signal.SIGHUP)
+        assert (button.reason, button.save) == ("terminal closed", True)
+        assert signal.getsignal(signal.SIGHUP) is signal.SIG_DFL
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)
+        button.reset()
+        with button.on_signals():
+            os.kill(os.getpid(), signal.SIGHUP)
+        assert not button.should_stop
+    finally:
+        signal.signal(signal.SIGHUP, before)
+
+
+def test_a_kill_breaks_off_the_main_thread_only_while_it_trains():
+    button = Interrupter()
+    with pytest.raises(KeyboardInterrupt), button.on_signals():
+        button.kill("enough")
+        time.sleep(5)
+    assert (button.reason, button.save) == ("enough", False)
+    button.reset()
+    button.kill("nobody trains")
+    assert (button.reason, button.save) == ("nobody trains", False)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 
 import pytest
 
@@ -27,7 +28,7 @@ from burn_train import (
     SupervisedTraining,
 )
 from burn_train.report import ticks_of
-from burn_train.views.choose import choose_view, fitting_view
+from burn_train.views.choose import _is_terminal, choose_view, fitting_view
 
 ROWS = [
     {"epoch": 1, "train loss": 2.0, "valid loss": 3.0, "seconds": 0.5},
@@ -104,6 +105,55 @@ def test_an_observer_that_fails_is_left_out(learner, loaders, parameters, caplog
     assert any("Broken failed and is left out: OSError: no terminal" in m for m in log.messages)
     for a, b in zip(parameters(one), parameters(two), strict=True):
         assert (a == b).all()
+
+
+def test_observers_that_fail_hear_the_end_once_and_take_nobody_along(learner, loaders, caplog):
+    class Broken(Observer):
+        def __init__(self):
+            self.heard = []
+
+        def epoch(self, row):
+            raise OSError("no disk")
+
+        def message(self, text):
+            self.heard.append(text)
+            raise OSError("no disk either")
+
+        def end(self, summary):
+            self.heard.append(summary)
+            raise OSError("nor now")
+
+    log, broken = MemoryLogger(), [Broken(), Broken(), Broken()]
+    result = SupervisedTraining(
+        *loaders(), epochs=2, view="plain", loggers=[*broken, log]
+    ).run(learner())  # fmt: skip
+    assert len(result.history) == 2
+    assert log.rows == result.history
+    # The warning about the first is the message at which the others fail.
+    assert [one.heard.count(None) for one in broken] == [1, 1, 1]
+    assert sum("is left out" in m for m in caplog.messages) == 3
+
+
+def test_behind_the_prompt_of_a_shell_there_is_no_screen(monkeypatch):
+    class Terminal(io.StringIO):
+        def isatty(self):
+            return True
+
+        def fileno(self):
+            return 0
+
+    monkeypatch.setattr("sys.stdin", Terminal())
+    monkeypatch.setattr("sys.stdout", Terminal())
+    monkeypatch.setattr("os.tcgetpgrp", lambda place: os.getpgrp())
+    assert _is_terminal()
+    monkeypatch.setattr("os.tcgetpgrp", lambda place: os.getpgrp() + 1)
+    assert not _is_terminal()
+
+    def none(place):
+        raise OSError("not the controlling terminal")
+
+    monkeypatch.setattr("os.tcgetpgrp", none)
+    assert _is_terminal()
 
 
 def test_files_hold_every_epoch_once(learner, loaders, tmp_path):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import threading
 from collections.abc import Iterator
@@ -20,7 +21,9 @@ class Interrupter:
     """
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        # Signals arrive in the midst of anything, this class included.
+        self._lock = threading.RLock()
+        self._hears = False  # whether the main thread trains, and so can be broken off
         self.reset()
 
     def reset(self) -> None:
@@ -45,25 +48,48 @@ class Interrupter:
                 self.save = save
                 self.reason = reason
 
+    def kill(self, reason: str = "killed") -> None:
+        """Ask training to end and to keep nothing of this epoch.
+
+        In the main thread it ends at once, by a KeyboardInterrupt; elsewhere after its step.
+
+        Args:
+            reason: what the result will say.
+        """
+        with self._lock:
+            self.stop(reason, save=False)
+            if self._hears:
+                # Pressed already, so this one raises.
+                os.kill(os.getpid(), signal.SIGINT)
+
     @contextmanager
     def on_signals(self) -> Iterator[None]:
         """Let the first Ctrl-C (or SIGTERM) press the button, and a second one raise at once.
 
+        A terminal that is closed (SIGHUP) presses it too, unless the program takes that otherwise.
         Only the main thread can do that; elsewhere the block changes nothing.
         """
         if threading.current_thread() is not threading.main_thread():
             yield
             return
         words = {signal.SIGINT: "Ctrl-C", signal.SIGTERM: "terminated"}
+        hang_up = getattr(signal, "SIGHUP", None)
+        if hang_up is not None and signal.getsignal(hang_up) is signal.SIG_DFL:
+            words[hang_up] = "terminal closed"
 
         def pressed(number: int, frame: Any) -> None:
-            if self.should_stop:
+            # Kernel and shell both tell of a closed terminal, so its second time means no more.
+            if self.should_stop and number != hang_up:
                 raise KeyboardInterrupt
             self.stop(words[signal.Signals(number)])
 
         before = {number: signal.signal(number, pressed) for number in words}
+        self._hears = True
         try:
             yield
         finally:
+            with self._lock:
+                self._hears = False
             for number, handler in before.items():
-                signal.signal(number, handler)
+                # None is a handler that Python did not set and cannot bring back.
+                signal.signal(number, signal.SIG_DFL if handler is None else handler)

@@ -1,7 +1,7 @@
 """What hears of a training: views for a person, loggers for a file; one base for both.
 
 Every method does nothing here, so that an observer writes only those it needs. They are called
-one at a time; an observer that raises is left out from then on, and training goes on.
+one at a time; an observer that raises hears `end` and then nothing more, and training goes on.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -70,7 +71,7 @@ class Progress(NamedTuple):
         epoch: from 1.
         step: batches done of the split.
         steps: batches of the split, 0 if nobody knows.
-        items: samples done of the split.
+        items: samples of training done since the run began.
         done: batches of training done in all.
         seconds: since the run began.
     """
@@ -118,7 +119,10 @@ class Observer:
         """Hear a line of the log."""
 
     def end(self, summary: Summary | None) -> None:
-        """Hear that training is over, also after an error (without a summary then)."""
+        """Hear that training is over, also after an error (without a summary then).
+
+        It is the place to close what is open: it is called after an error of the observer, too.
+        """
 
 
 class Observers:
@@ -152,13 +156,19 @@ class Observers:
         """
         with self._lock:
             for observer in list(self._all):
+                # One that failed in the meantime, at the warning about another, is left out.
+                if not any(o is observer for o in self._all):
+                    continue
                 if only is not None and not only(observer):
                     continue
                 try:
                     getattr(observer, method)(*args)
                 except Exception as error:  # noqa: BLE001 - what shows a training must not end it
-                    self._all.remove(observer)
+                    self._all = [o for o in self._all if o is not observer]
                     LOG.warning(
                         "%s failed and is left out: %s: %s",
                         type(observer).__name__, type(error).__name__, error,
                     )  # fmt: skip
+                    if method != "end":
+                        with suppress(Exception):
+                            observer.end(None)

@@ -11,6 +11,7 @@ from rich.text import Text
 from textual.app import App, ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical
+from textual.content import Content
 from textual.geometry import Size
 from textual.screen import ModalScreen
 from textual.widgets import Static, Tab, Tabs
@@ -94,7 +95,7 @@ class DashboardApp(App[None]):
     #status { height: auto; max-height: 12; }
     #keys { height: 3; }
     #plot { height: 1fr; }
-    #log { height: 7; }
+    #log { height: 7; text-wrap: nowrap; text-overflow: ellipsis; }
     #progress { height: 4; }
     Tabs { height: 2; }
     """
@@ -164,7 +165,8 @@ class DashboardApp(App[None]):
             self.push_screen(Ask(), self._answered)
 
     def _answered(self, answer: str | None) -> None:
-        if answer in ("stop", "kill"):
+        # It may have ended while it was asked.
+        if answer in ("stop", "kill") and self.board.over is None:
             self.on_stop(answer)
 
     def action_metric(self, by: int) -> None:
@@ -223,14 +225,13 @@ class DashboardApp(App[None]):
             self.query_one(f"#{pane}", Static).update(text, layout=changed)
 
     def _tabs(self) -> None:
-        found = self.board.metrics()
-        if found == self._known:
-            return
+        # One that is seen later than those behind it in the table has its tab at the end.
+        new = [name for name in self.board.metrics() if name not in self._known]
         tabs = self.query_one(Tabs)
-        for k in range(len(self._known), len(found)):
-            tabs.add_tab(Tab(found[k], id=_tab(k)))
-        self._known = found
-        self.metric = self.metric or found[0]
+        for k, name in enumerate(new, len(self._known)):
+            tabs.add_tab(Tab(Content(name), id=_tab(k)))
+        self._known += new
+        self.metric = self.metric or (new[0] if new else "")
 
     def _left(self) -> None:
         over = self.board.over is not None

@@ -5,6 +5,7 @@ One thread fills it with what the training tells; the app reads it on its own.
 
 from __future__ import annotations
 
+import re
 import threading
 from collections import deque
 from collections.abc import Mapping
@@ -16,6 +17,13 @@ from burn_train.observer import Progress, RunInfo
 # More points are merged in pairs: a terminal shows no more.
 _HISTORY = 250
 _RECENT = 1000
+# Longer lines of the log are cut: nobody reads more of one in a pane.
+LONGEST = 1000
+# What a terminal takes as an order: colours, titles, movements; and single control characters.
+_ORDERS = re.compile(
+    r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)?|\x1b."
+    r"|[\x00-\x08\x0a-\x1f\x7f-\x9f]"
+)
 PLOTS = ("full history", "recent history", "summary")
 
 Points = list[tuple[float, float]]
@@ -84,6 +92,7 @@ class Board:
         self.progress: Progress | None = None
         self.latest: dict[str, dict[str, float]] = {}
         self.messages: deque[str] = deque(maxlen=200)
+        self._first: Progress | None = None
         self.over: str | None = None
         self.epochs_done = 0
         self._series: dict[tuple[str, str], Series] = {}
@@ -100,8 +109,18 @@ class Board:
 
     def step(self, progress: Progress, memory: Mapping[str, float] | None = None) -> None:
         """Take where it is, and the memory in use."""
+        if self._first is None:
+            self._first = progress
         self.progress = progress
         self.memory = memory or {}
+
+    def message(self, text: str) -> None:
+        """Take lines of the log; what a terminal would obey is taken out of them."""
+        for line in text.split("\n"):
+            # A line that is drawn anew again and again is what it was last.
+            seen = _ORDERS.sub("", line.rstrip("\r").rpartition("\r")[2][: 2 * LONGEST])
+            if seen.strip():
+                self.messages.append(seen.expandtabs(4)[:LONGEST])
 
     def values(self, split: str, step: int, values: Mapping[str, float]) -> None:
         """Take values so far."""
@@ -165,12 +184,17 @@ class Board:
         info, p = self.info, self.progress
         if info is None or p is None or not info.steps:
             return "--"
-        made = p.done - len(info.history) * info.steps
+        made, seconds = self._since(p)
         # Early steps say little; a slow run need not wait for ten of them.
-        known = (p.seconds >= 10 and made >= 10) or p.seconds >= 30
+        known = (seconds >= 10 and made >= 10) or seconds >= 30
         if self.over is not None or not known or not made:
             return "--"
-        return duration((info.epochs * info.steps - p.done) * p.seconds / made)
+        return duration((info.epochs * info.steps - p.done) * seconds / made)
+
+    def _since(self, p: Progress) -> tuple[int, float]:
+        """Return steps and seconds since the first progress: before it stood what was resumed."""
+        first = self._first or p
+        return p.done - first.done, p.seconds - first.seconds
 
     def status(self) -> list[tuple[str, str]]:
         """Return the lines of the status pane."""
@@ -185,10 +209,11 @@ class Board:
             out.append(("epoch", f"{p.epoch if p else self.epochs_done} / {info.epochs}"))
             if p is not None:
                 out.append(("step", f"{p.step} / {p.steps or '?'}"))
-                if p.seconds > 0:
-                    made = p.done - len(info.history) * info.steps
-                    out.append(("speed", f"{made / p.seconds:.1f} steps/s"))
-                    out.append(("samples", f"{p.items / p.seconds:,.0f} /s"))
+                made, seconds = self._since(p)
+                if seconds > 0:
+                    items = p.items - (self._first or p).items
+                    out.append(("speed", f"{made / seconds:.1f} steps/s"))
+                    out.append(("samples", f"{items / seconds:,.0f} /s"))
             out.append(("device", info.device))
         out += [(n, f"{gb:.2f} GB") for n, gb in self.memory.items() if isfinite(gb)]
         return out

@@ -64,6 +64,14 @@ def choose_view(name: str | None = None) -> Any:
 
 def _is_terminal() -> bool:
     try:
-        return sys.stdout.isatty() and sys.stdin.isatty()
+        return sys.stdout.isatty() and sys.stdin.isatty() and _in_front()
     except (AttributeError, ValueError):  # closed, or replaced by something without it
         return False
+
+
+def _in_front() -> bool:
+    """Return False behind a shell's prompt: there whoever touches the terminal is stopped."""
+    try:
+        return os.tcgetpgrp(sys.stdin.fileno()) == os.getpgrp()
+    except (AttributeError, OSError):  # a system, or a terminal, without jobs
+        return True

@@ -55,8 +55,11 @@ class Screen:
 
     def _listen(self) -> None:
         for line in self._events:
-            event, what = json.loads(line)
-            getattr(self, f"_on_{event}")(what)
+            try:
+                event, what = json.loads(line)
+                getattr(self, f"_on_{event}")(what)
+            except Exception as error:  # noqa: BLE001 - one line less; the end must still be heard
+                self.board.message(f"not shown: {type(error).__name__}: {error}")
         if self.board.over is None:
             # The training's process is gone without a word.
             self._on_end(["killed", True])
@@ -78,7 +81,7 @@ class Screen:
         self.board.epoch(row)
 
     def _on_message(self, text: str) -> None:
-        self.board.messages.append(text)
+        self.board.message(text)
 
     _on_print = _on_message
 
@@ -90,7 +93,7 @@ class Screen:
 
     def _answer(self, word: str) -> None:
         if word == "stop":
-            self.board.messages.append("stopping after this step")
+            self.board.message("stopping after this step")
         self._say(word, "")
 
     def _say(self, word: str, reason: str) -> None:
