@@ -19,6 +19,7 @@ from burn_store.adapters import Adapter, Piece
 from burn_store.elements import NATIVE, Array, Spec, castable, native_dtype
 from burn_store.format import Reading
 from burn_store.leaves import Leaf, leaves
+from burn_store.mapping import Mapper, Mappers, MapperTable, mapped
 from burn_store.report import LoadReport
 from burn_store.selection import Rename, renamed_names
 
@@ -30,6 +31,7 @@ class _Plan(NamedTuple):
     pieces: tuple[Piece, ...]
     stored: tuple[str, ...]
     dtype: str
+    made: Array | None = None  # by a mapper; else it is read when its turn comes
 
 
 class Fitting:
@@ -42,6 +44,7 @@ class Fitting:
         chosen: predicate over paths of the model.
         rename: names of the file to names of the model.
         dtype: `"model"`, `"file"`, or a float dtype that the model's floats take.
+        mappers: change values of single tensors; those are read by making one.
 
     Attributes:
         report: what will happen.
@@ -55,6 +58,7 @@ class Fitting:
         chosen: Callable[[str], bool],
         rename: Rename | None,
         dtype: DTypePolicy,
+        mappers: Mappers | None = None,
     ) -> None:
         if isinstance(dtype, str) and dtype not in ("model", "file"):
             raise StoreError("store.load", "dtype is 'model', 'file' or a dtype", got=repr(dtype))
@@ -72,8 +76,10 @@ class Fitting:
         self._used: set[str] = set()
         self.report = LoadReport([], [], [], {})
         self._plans: list[_Plan] = []
+        self._mappers = MapperTable(mappers)
         for leaf in leaves(model):
             self._fit(leaf, adapter, chosen)
+        self._mappers.check_used()
         optional = {new for new, old in names.items() if old not in reading}
         self.report.unused = [n for n in names if n not in self._used and n not in optional]
 
@@ -93,9 +99,13 @@ class Fitting:
             # A tensor that the file holds in pieces lacks a piece; else the model's name says more.
             self.report.missing += lacking if len(options[0]) > 1 else [leaf.path]
             return
-        problem, dtype = None, leaf.dtype
+        problem, dtype, made = None, leaf.dtype, None
+        mapper = self._mappers.of(leaf.path)
         for pieces in there:
-            problem, dtype = self._compare(leaf, pieces)
+            if mapper is None:
+                problem, dtype = self._compare(leaf, pieces)
+            elif made is None:
+                problem, dtype, made = self._map(leaf, pieces, mapper)
             if problem:
                 break
         if problem is None and len(there) > 1 and not self._equal(there):
@@ -109,7 +119,7 @@ class Fitting:
             return
         self.report.applied.append(leaf.path)
         self._plans.append(
-            _Plan(leaf, there[0], tuple(self._stored[p.name] for p in there[0]), dtype)
+            _Plan(leaf, there[0], tuple(self._stored[p.name] for p in there[0]), dtype, made)
         )
 
     def _compare(self, leaf: Leaf, pieces: tuple[Piece, ...]) -> tuple[tuple[str, str] | None, str]:
@@ -125,9 +135,32 @@ class Fitting:
                     f"{leaf.dtype}{list(needs)}",
                     f"{spec.dtype}{list(spec.shape)}, which is not cast",
                 ), dtype
-            if leaf.value.dtype.is_float and self._dtype != "model":
-                dtype = spec.dtype if isinstance(self._dtype, str) else self._dtype.name
+            dtype = self._resulting(leaf, spec.dtype)
         return None, dtype
+
+    def _resulting(self, leaf: Leaf, stored: str) -> str:
+        """Return the dtype that a tensor takes from a file of another."""
+        if not leaf.value.dtype.is_float or self._dtype == "model":
+            return leaf.dtype
+        return stored if isinstance(self._dtype, str) else self._dtype.name
+
+    def _map(
+        self, leaf: Leaf, pieces: tuple[Piece, ...], mapper: Mapper
+    ) -> tuple[tuple[str, str] | None, str, Array | None]:
+        """Return what `_compare` returns of the result of a mapper, and the result."""
+        if len(pieces) > 1:  # they make one tensor of the model's shape
+            problem, _ = self._compare(leaf, pieces)
+            if problem:
+                return problem, leaf.dtype, None
+        plan = _Plan(leaf, pieces, tuple(self._stored[p.name] for p in pieces), leaf.dtype)
+        array = self._joined(plan) if len(pieces) > 1 else self._single(plan, None)
+        made = mapped(mapper, array, leaf.path)
+        name = made.dtype.name
+        needs = leaf.shape if leaf.has_value else made.shape
+        if made.shape != needs or not castable(name, leaf.dtype):
+            found = f"{name}{list(made.shape)} as its mapper returns it"
+            return (f"{leaf.dtype}{list(needs)}", found), leaf.dtype, None
+        return None, self._resulting(leaf, name), made
 
     def _equal(self, options: list[tuple[Piece, ...]]) -> bool:
         """Return whether all names of a tied tensor hold the same; read only where needed."""
@@ -174,17 +207,22 @@ class Fitting:
 
     def _read(self, plan: _Plan, spare: Array | None) -> Array:
         target = native_dtype(plan.dtype, plan.leaf.path)
-        if len(plan.pieces) == 1:
-            spec = self._reading.spec(plan.stored[0])
-            if spare is not None and (
-                spare.shape != spec.shape or spare.dtype != NATIVE[spec.dtype]
-            ):
-                spare = None
-            array = self._reading.read(plan.stored[0], spare)
-            if plan.pieces[0].transposed:
-                array = np.ascontiguousarray(array.T)
-            return array if array.dtype == target else _cast(array, target)
-        made = np.empty(plan.leaf.shape, target)
+        if plan.made is None and len(plan.pieces) > 1:
+            return self._joined(plan)
+        array = self._single(plan, spare) if plan.made is None else plan.made
+        return array if array.dtype == target else _cast(array, target)
+
+    def _single(self, plan: _Plan, spare: Array | None) -> Array:
+        """Return a tensor that the file holds in one piece, in the file's dtype."""
+        spec = self._reading.spec(plan.stored[0])
+        if spare is not None and (spare.shape != spec.shape or spare.dtype != NATIVE[spec.dtype]):
+            spare = None
+        array = self._reading.read(plan.stored[0], spare)
+        return np.ascontiguousarray(array.T) if plan.pieces[0].transposed else array
+
+    def _joined(self, plan: _Plan) -> Array:
+        """Return a tensor that the file holds in several pieces, in the dtype it takes."""
+        made = np.empty(plan.leaf.shape, native_dtype(plan.dtype, plan.leaf.path))
         for piece, name in zip(plan.pieces, plan.stored, strict=True):
             part = self._reading[name]
             first, last = piece.rows or (0, plan.leaf.shape[0])
@@ -239,10 +277,8 @@ def _rebind(value: Any, array: Array, dtype: DType) -> Array | None:
     return old if usable else None
 
 
-def pieces_to_save(
-    leaf: Leaf, adapter: Adapter
-) -> list[tuple[str, Spec, Callable[[Array], Array]]]:
-    """Return the tensors that a file gets for one of the model: name, facts, and how it is made."""
+def check_has_value(leaf: Leaf) -> None:
+    """Raise StoreError for a lazy parameter."""
     if not leaf.has_value:
         raise StoreError(
             "store.save",
@@ -250,11 +286,34 @@ def pieces_to_save(
             got="a lazy parameter",
             remedy="Run the model once, or leave it out with exclude=.",
         )
+
+
+def pieces_to_save(
+    leaf: Leaf, adapter: Adapter, spec: Spec
+) -> list[tuple[str, Spec, Callable[[Array], Array]]]:
+    """Return the tensors that a file gets for one of the model: name, facts, and how it is made.
+
+    Args:
+        leaf: of the model.
+        adapter: how the file holds it.
+        spec: shape and dtype of what is saved for it.
+
+    Raises:
+        StoreError: an adapter divides or transposes it, and a mapper has given it another shape.
+    """
     made = []
     for piece in adapter.adapt(leaf, (Piece(leaf.path),)):
-        dtype = piece.dtype or leaf.dtype
+        divided = piece.rows is not None and spec.shape != leaf.shape
+        if divided or (piece.transposed and len(spec.shape) != 2):
+            raise StoreError(
+                "store.save", f"{leaf.path} has a shape that the file's layout can hold",
+                got=list(spec.shape), remedy="Pass adapter=TorchLayout(), which changes nothing.",
+            )  # fmt: skip
+        # An adapter speaks of the model's floats; a mapper may have made integers of them.
+        fits = piece.dtype is not None and castable(spec.dtype, piece.dtype)
+        dtype = piece.dtype if fits and piece.dtype else spec.dtype
         made.append(
-            (piece.name, Spec(_stored_shape(leaf.shape, piece), dtype), _maker(piece, dtype))
+            (piece.name, Spec(_stored_shape(spec.shape, piece), dtype), _maker(piece, dtype))
         )
     return made
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -12,10 +12,12 @@ from burn_core import Module, ModuleRecord
 from burn_dispatch import Device
 from burn_std import DTypeError, StoreError
 from burn_store.adapters import Adapter, adapter_for
+from burn_store.elements import Array, Spec
 from burn_store.files import Memory
 from burn_store.format import Format, Source, checked_options, format_to_read, format_to_write
-from burn_store.leaves import leaves, param_id
-from burn_store.loading import DTypePolicy, Fitting, pieces_to_save
+from burn_store.leaves import Leaf, leaves, param_id
+from burn_store.loading import DTypePolicy, Fitting, check_has_value, pieces_to_save
+from burn_store.mapping import Mapper, Mappers, MapperTable, mapped
 from burn_store.report import LoadReport
 from burn_store.selection import Rename, Select, renamed_names, renames, selects
 from burn_store.tensor_file import TensorFile
@@ -79,6 +81,7 @@ def save(
     exclude: Select | None = None,
     rename: Rename | None = None,
     adapter: Adapter | None = None,
+    mappers: Mappers | None = None,
     shard_size: int | None = None,
     overwrite: bool = True,
 ) -> None:
@@ -96,6 +99,9 @@ def save(
         rename: paths to names in the file: a function, a mapping, or pairs of a regular
             expression and its replacement.
         adapter: names, layouts and precision of the file; the format's own if None.
+        mappers: change values on their way to the file: paths and functions of numpy arrays, or
+            pairs of a filter like `include` and a function. Shape and dtype of the file are those
+            of the result.
         shard_size: bytes a file holds at most; beyond it several files and an index are written.
         overwrite: False refuses to replace a file.
 
@@ -115,7 +121,7 @@ def save(
         (['model.factor'], {'epoch': '3'})
     """
     sources, text = _state(model, format_to_write(Path(path), format), metadata, include, exclude,
-                           rename, adapter)  # fmt: skip
+                           rename, adapter, mappers)  # fmt: skip
     write_file(Path(path), sources, text, format, shard_size, overwrite)
 
 
@@ -128,6 +134,7 @@ def to_bytes(
     exclude: Select | None = None,
     rename: Rename | None = None,
     adapter: Adapter | None = None,
+    mappers: Mappers | None = None,
 ) -> bytes:
     """Return the state of a model as the bytes of a file; `load` and `open` take them.
 
@@ -139,6 +146,7 @@ def to_bytes(
         exclude: as for `save`.
         rename: as for `save`.
         adapter: as for `save`.
+        mappers: as for `save`.
 
     Raises:
         DTypeError: the first argument is no module.
@@ -154,7 +162,7 @@ def to_bytes(
         ['factor']
     """
     kind = format_to_write(Path(), format)
-    sources, text = _state(model, kind, metadata, include, exclude, rename, adapter)
+    sources, text = _state(model, kind, metadata, include, exclude, rename, adapter, mappers)
     check_writable(sources, text)
     handle = BytesIO()
     kind.write(handle, sources, text)
@@ -169,6 +177,7 @@ def _state(
     exclude: Select | None,
     rename: Rename | None,
     adapter: Adapter | None,
+    mappers: Mappers | None,
 ) -> tuple[dict[str, Source], Mapping[str, str]]:
     """Return what a file of a model holds: tensors by name, and metadata."""
     _need_module(
@@ -182,22 +191,36 @@ def _state(
     sources: dict[str, Source] = {}
     aliases: dict[str, str] = {}
     new_name = renames(rename)
+    table = MapperTable(mappers)
     for leaf in leaves(model):
         if not chosen(leaf.path) or dropped(leaf.path):
             continue
-        snapshot = leaf.value.detach()
-        pieces = pieces_to_save(leaf, how)
+        mapper = table.of(leaf.path)
+        read, spec = _reading(leaf, mapper)
+        pieces = pieces_to_save(leaf, how, spec)
         for name, spec, make in pieces:
             if name in sources:
                 raise StoreError("store.save", "every tensor has a name of its own", got=name)
             # A tensor that the file holds in pieces has no one identity there.
             own = param_id(leaf) if len(pieces) == 1 else None
-            sources[name] = Source(spec, lambda t=snapshot, make=make: make(host_array(t)), own)  # type: ignore[misc]
+            sources[name] = Source(spec, lambda read=read, make=make: make(read()), own)  # type: ignore[misc]
         for alias in leaf.aliases:
-            other = pieces_to_save(leaf.at(alias), how)
+            other = pieces_to_save(leaf.at(alias), how, spec)
             aliases |= {new_name(a[0]): new_name(p[0]) for a, p in zip(other, pieces, strict=True)}
+    table.check_used()
     renamed = {new: sources[old] for new, old in renamed_names(sources, rename).items()}
     return renamed, with_tied(metadata or {}, aliases)
+
+
+def _reading(leaf: Leaf, mapper: Mapper | None) -> tuple[Callable[[], Array], Spec]:
+    """Return what reads a tensor of the model as it is saved, and its facts."""
+    check_has_value(leaf)
+    snapshot = leaf.value.detach()
+    if mapper is None:
+        return lambda: host_array(snapshot), Spec(leaf.shape, leaf.dtype)
+    # Facts stand before values in files, so it is made here.
+    made = mapped(mapper, host_array(snapshot), leaf.path)
+    return lambda: made, Spec(made.shape, made.dtype.name)
 
 
 def open(
@@ -246,6 +269,7 @@ def load(
     exclude: Select | None = None,
     rename: Rename | None = None,
     adapter: Adapter | None = None,
+    mappers: Mappers | None = None,
     dtype: DTypePolicy = "model",
     verify: bool = False,
     format: str | None = None,
@@ -268,6 +292,8 @@ def load(
         rename: names in the file to paths of the model: a function, a mapping, or pairs of a
             regular expression and its replacement.
         adapter: names, layouts and precision of the file; the format's own if None.
+        mappers: change values on their way from the file: paths of the model and functions of numpy
+            arrays, or pairs of a filter like `include` and a function. What they return must fit.
         dtype: `"model"` casts to the model's dtypes; `"file"` gives floats of the model the file's;
             a float dtype gives it to all of them. Integers are never cast to floats or back.
         verify: compare the checksums of the file first, where it has any.
@@ -308,6 +334,7 @@ def load(
             lambda path: chosen(path) and not dropped(path),
             rename,
             dtype,
+            mappers,
         )
         report = fitting.report
         missing = report.missing and not allow_missing
