@@ -125,11 +125,17 @@ class Backend:
     # ---- what a backend writes ------------------------------------------------------------
 
     def from_numpy(self, array: Any, copy: bool) -> Any:
-        """Return the payload of a numpy array of a supported dtype; `copy` False may share."""
+        """Return the payload of a numpy array of a supported dtype; `copy` False may share.
+
+        A backend with quantised tensors takes a `QuantizedArray` too.
+        """
         raise BackendContractError(self.name, "from_numpy is part of the contract")
 
     def to_numpy(self, payload: Any) -> Any:
-        """Return a read-only numpy array of the payload, waiting for it if need be."""
+        """Return a read-only numpy array of the payload, waiting for it if need be.
+
+        Of a quantised payload it is a `QuantizedArray`.
+        """
         raise BackendContractError(self.name, "to_numpy is part of the contract")
 
     def read_async(self, payloads: Sequence[Any]) -> Callable[[], list[Any]]:

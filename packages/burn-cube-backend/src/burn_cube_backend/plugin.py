@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from burn_backend import API_VERSION, Backend, Watcher
+from burn_backend import API_VERSION, Backend, QuantizedArray, Watcher
 from burn_cube import Client, client
 from burn_cube.spi import API_VERSION as RUNTIMES
 from burn_cube_backend.dtypes import host_dtype
@@ -46,14 +46,21 @@ class CubeBackend(Backend):
 
     def from_numpy(self, array: Any, copy: bool) -> CubeTensor | QuantTensor:
         """Return a payload with a copy of the elements."""
-        if isinstance(array, QuantTensor):
-            return array
+        if isinstance(array, QuantizedArray):
+            parts = (array.values, array.scale, array.zero)
+            values, scale, zero = (
+                None if p is None else self.engine.from_numpy(p, parse_dtype(p.dtype.name))
+                for p in parts
+            )
+            return QuantTensor(values, scale, zero, array.dtype)
         return self.engine.from_numpy(array, parse_dtype(array.dtype.name))
 
     def to_numpy(self, payload: CubeTensor | QuantTensor) -> Any:
         """Return the elements, read-only; waits for the device."""
         if isinstance(payload, QuantTensor):
-            return payload
+            parts = (payload.values, payload.scale, payload.zero)
+            host = [None if p is None else self.to_numpy(p) for p in parts]
+            return QuantizedArray(*host, payload.dtype)
         if payload.value is not None:
             out = np.array(payload.value, host_dtype(payload.dtype))
         else:

@@ -9,8 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from burn_backend import API_VERSION, Backend
-from burn_flex.quant import QArray
+from burn_backend import API_VERSION, Backend, QuantizedArray
 from burn_flex.table import DTYPE, KERNELS, NATIVE
 from burn_std import DType
 
@@ -60,7 +59,7 @@ class FlexBackend(Backend):
 
     def from_numpy(self, array: np.ndarray[Any, Any], copy: bool) -> Any:
         """Return the array itself, or a copy in C order."""
-        if isinstance(array, QArray):
+        if isinstance(array, QuantizedArray):
             return array
         # Payload dtypes are compared by identity; a foreign array brings an object of its own.
         native = NATIVE[DTYPE[array.dtype]]
@@ -89,7 +88,7 @@ class FlexBackend(Backend):
 
     def wrap(self, result: Any) -> Any:
         """Return numpy scalars as arrays."""
-        return result if isinstance(result, QArray) else np.asarray(result)
+        return result if isinstance(result, QuantizedArray) else np.asarray(result)
 
     def owned(self, holder: Any) -> bool:
         """Return whether the array owns its memory and only the holder has it."""
@@ -104,7 +103,7 @@ class FlexBackend(Backend):
 
     def memory_of(self, payload: Any) -> list[tuple[Any, int]]:
         """Return the arrays that own the memory; a view's are those that it looks at."""
-        if isinstance(payload, QArray):
+        if isinstance(payload, QuantizedArray):
             parts = [payload.values, payload.scale, payload.zero]
             return [m for part in parts if part is not None for m in self.memory_of(part)]
         owner = payload

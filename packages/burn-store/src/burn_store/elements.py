@@ -20,6 +20,8 @@ NATIVE: dict[str, np.dtype[Any]] = {
     )
 } | {"bfloat16": np.dtype(ml_dtypes.bfloat16)}  # fmt: skip
 
+_FLOATS = frozenset({"float64", "float32", "float16", "bfloat16"})
+
 # No machine has tensors of more dims; a file that says so is corrupt.
 MAX_RANK = 64
 # Offsets in files are signed 64-bit everywhere; a larger product cannot be an extent.
@@ -115,7 +117,8 @@ def normalised(array: Array) -> Array:
 def castable(source: str, target: str) -> bool:
     """Return whether values of one dtype may be loaded as another without asking.
 
-    Floats go to floats; integers go where every value fits; bool stays bool.
+    Floats go to floats; integers go where every value fits; bool stays bool; what is quantised
+    goes to floats.
 
     Example:
         >>> castable("bfloat16", "float32"), castable("int64", "float32")
@@ -123,12 +126,13 @@ def castable(source: str, target: str) -> bool:
     """
     if source == target:
         return True
+    if source.startswith("qint") and target in _FLOATS:  # the floats that it stands for
+        return True
     if source not in NATIVE or target not in NATIVE:
         return False
     a, b = NATIVE[source], NATIVE[target]
-    floats = {"float64", "float32", "float16", "bfloat16"}
-    if source in floats or target in floats:
-        return source in floats and target in floats
+    if source in _FLOATS or target in _FLOATS:
+        return source in _FLOATS and target in _FLOATS
     if a.kind == "b" or b.kind == "b":
         return False
     return bool(np.can_cast(a, b, "safe"))

@@ -13,13 +13,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from burn_backend import QuantizedArray
 from burn_core import Module, Parameter, id_text
 from burn_std import DType, StoreError, parse_dtype
 from burn_store.adapters import Adapter, Piece
 from burn_store.elements import NATIVE, Array, Spec, castable, native_dtype
 from burn_store.format import Reading
 from burn_store.leaves import Leaf, leaves
-from burn_store.mapping import Mapper, Mappers, MapperTable, mapped
+from burn_store.mapping import Mapper, Mappers, MapperTable, check_plain, mapped
+from burn_store.quantized import dequantized
 from burn_store.report import LoadReport
 from burn_store.selection import Rename, renamed_names
 
@@ -142,12 +144,17 @@ class Fitting:
         """Return the dtype that a tensor takes from a file of another."""
         if not leaf.value.dtype.is_float or self._dtype == "model":
             return leaf.dtype
-        return stored if isinstance(self._dtype, str) else self._dtype.name
+        if not isinstance(self._dtype, str):
+            return self._dtype.name
+        return stored if stored in NATIVE else leaf.dtype
 
     def _map(
         self, leaf: Leaf, pieces: tuple[Piece, ...], mapper: Mapper
     ) -> tuple[tuple[str, str] | None, str, Array | None]:
         """Return what `_compare` returns of the result of a mapper, and the result."""
+        for piece in pieces:
+            check_plain(leaf.path, self._reading.spec(self._stored[piece.name]).dtype)
+        check_plain(leaf.path, leaf.dtype)
         if len(pieces) > 1:  # they make one tensor of the model's shape
             problem, _ = self._compare(leaf, pieces)
             if problem:
@@ -170,10 +177,9 @@ class Fitting:
                 aliases = self._reading.aliases
                 if a == b or aliases.get(a, a) == aliases.get(b, b):
                     continue
-                if (
-                    self._reading.spec(a) != self._reading.spec(b)
-                    or self._reading[a].tobytes() != self._reading[b].tobytes()
-                ):
+                if self._reading.spec(a) != self._reading.spec(b) or _bytes(
+                    self._reading[a]
+                ) != _bytes(self._reading[b]):
                     return False
         return True
 
@@ -206,6 +212,8 @@ class Fitting:
                 plan.leaf.value.take_id(id_text(own))
 
     def _read(self, plan: _Plan, spare: Array | None) -> Array:
+        if plan.dtype not in NATIVE:  # quantised, and in the file likewise
+            return self._reading.read(plan.stored[0])
         target = native_dtype(plan.dtype, plan.leaf.path)
         if plan.made is None and len(plan.pieces) > 1:
             return self._joined(plan)
@@ -215,19 +223,30 @@ class Fitting:
     def _single(self, plan: _Plan, spare: Array | None) -> Array:
         """Return a tensor that the file holds in one piece, in the file's dtype."""
         spec = self._reading.spec(plan.stored[0])
-        if spare is not None and (spare.shape != spec.shape or spare.dtype != NATIVE[spec.dtype]):
+        if spare is not None and (spare.shape, spare.dtype) != (spec.shape, NATIVE.get(spec.dtype)):
             spare = None
-        array = self._reading.read(plan.stored[0], spare)
+        array: Any = self._reading.read(plan.stored[0], spare)
+        if isinstance(array, QuantizedArray):
+            array = dequantized(array)
         return np.ascontiguousarray(array.T) if plan.pieces[0].transposed else array
 
     def _joined(self, plan: _Plan) -> Array:
         """Return a tensor that the file holds in several pieces, in the dtype it takes."""
         made = np.empty(plan.leaf.shape, native_dtype(plan.dtype, plan.leaf.path))
         for piece, name in zip(plan.pieces, plan.stored, strict=True):
-            part = self._reading[name]
+            part: Any = self._reading[name]
+            if isinstance(part, QuantizedArray):
+                part = dequantized(part)
             first, last = piece.rows or (0, plan.leaf.shape[0])
             made[first:last] = part.T if piece.transposed else part
         return made
+
+
+def _bytes(array: Any) -> list[bytes]:
+    parts = [array]
+    if isinstance(array, QuantizedArray):
+        parts = [array.values, array.scale, *([] if array.zero is None else [array.zero])]
+    return [part.tobytes() for part in parts]
 
 
 def _cast(array: Array, target: np.dtype[Any]) -> Array:

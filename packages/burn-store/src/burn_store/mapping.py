@@ -63,6 +63,20 @@ class MapperTable:
             )  # fmt: skip
 
 
+def check_plain(path: str, dtype: str) -> None:
+    """Raise StoreError for a quantised tensor: its integers alone mean nothing.
+
+    Args:
+        path: in the model.
+        dtype: its name.
+    """
+    if dtype not in NATIVE:
+        raise StoreError(
+            "store", f"a mapper changes plain numbers; {path} is not of such", got=dtype,
+            remedy="Leave it out of mappers=.",
+        )  # fmt: skip
+
+
 def mapped(mapper: Mapper, array: Array, path: str) -> Array:
     """Return what a mapper makes of an array, as an array of its own.
 

@@ -14,15 +14,29 @@ from burn_std import DTypeError, StoreError
 from burn_store.adapters import Adapter, adapter_for
 from burn_store.elements import Array, Spec
 from burn_store.files import Memory
-from burn_store.format import Format, Source, checked_options, format_to_read, format_to_write
+from burn_store.format import (
+    Format,
+    Reading,
+    Source,
+    checked_options,
+    format_to_read,
+    format_to_write,
+)
 from burn_store.leaves import Leaf, leaves, param_id
 from burn_store.loading import DTypePolicy, Fitting, check_has_value, pieces_to_save
-from burn_store.mapping import Mapper, Mappers, MapperTable, mapped
+from burn_store.mapping import Mapper, Mappers, MapperTable, check_plain, mapped
+from burn_store.quantized import with_quantized
 from burn_store.report import LoadReport
 from burn_store.selection import Rename, Select, renamed_names, renames, selects
 from burn_store.tensor_file import TensorFile
 from burn_store.tied import with_tied
-from burn_store.writing import check_writable, host_array, source_of_tensor, write_file
+from burn_store.writing import (
+    check_writable,
+    host_array,
+    source_of_tensor,
+    whole_or_divided,
+    write_file,
+)
 from burn_tensor import Tensor
 
 PathLike = str | os.PathLike[str]
@@ -88,6 +102,7 @@ def save(
     """Write the state of a model: parameters and persistent buffers by path.
 
     Tied parameters are written once; their other paths stand in the metadata and `load` fills them.
+    Quantised ones are written as integers, scales and zero points, in formats of PyTorch's layout.
 
     Args:
         model: the module.
@@ -163,6 +178,7 @@ def to_bytes(
     """
     kind = format_to_write(Path(), format)
     sources, text = _state(model, kind, metadata, include, exclude, rename, adapter, mappers)
+    sources, text = whole_or_divided(kind, sources, text)
     check_writable(sources, text)
     handle = BytesIO()
     kind.write(handle, sources, text)
@@ -218,6 +234,7 @@ def _reading(leaf: Leaf, mapper: Mapper | None) -> tuple[Callable[[], Array], Sp
     snapshot = leaf.value.detach()
     if mapper is None:
         return lambda: host_array(snapshot), Spec(leaf.shape, leaf.dtype)
+    check_plain(leaf.path, leaf.dtype)
     # Facts stand before values in files, so it is made here.
     made = mapped(mapper, host_array(snapshot), leaf.path)
     return lambda: made, Spec(made.shape, made.dtype.name)
@@ -254,8 +271,7 @@ def open(
         ((2, 3), [[0, 1, 2], [3, 4, 5]])
     """
     target = _place(path)
-    kind = format_to_read(target, format)
-    return TensorFile(kind.open(target, checked_options(kind, options)), device)
+    return TensorFile(_opened(target, format_to_read(target, format), options), device)
 
 
 def load(
@@ -295,7 +311,8 @@ def load(
         mappers: change values on their way from the file: paths of the model and functions of numpy
             arrays, or pairs of a filter like `include` and a function. What they return must fit.
         dtype: `"model"` casts to the model's dtypes; `"file"` gives floats of the model the file's;
-            a float dtype gives it to all of them. Integers are never cast to floats or back.
+            a float dtype gives it to all of them. Integers are never cast to floats or back;
+            quantised values become floats where the model has those.
         verify: compare the checksums of the file first, where it has any.
         format: name of an installed format; found out if None.
         options: of the format; for PyTorch files `key`, `unknown`, `max_items`, `expansion`.
@@ -321,7 +338,7 @@ def load(
     _need_module("store.load", model, "Read tensors by name with store.open(path).")
     target = _place(path)
     kind = format_to_read(target, format)
-    reading = kind.open(target, checked_options(kind, options))
+    reading = _opened(target, kind, options)
     try:
         chosen, dropped = (
             selects(include),
@@ -358,6 +375,15 @@ def load(
     finally:
         reading.close()
     return report
+
+
+def _opened(target: Path, kind: Format, options: Mapping[str, Any]) -> Reading:
+    reading = kind.open(target, checked_options(kind, options))
+    try:
+        return with_quantized(reading)
+    except BaseException:
+        reading.close()
+        raise
 
 
 def _place(path: PathLike | Bytes) -> Path:

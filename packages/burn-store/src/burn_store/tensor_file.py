@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from burn_backend import QuantizedArray
 from burn_core import ModuleRecord, id_text
 from burn_dispatch import Device
 from burn_std import DType, StoreError, parse_dtype
 from burn_store.elements import NATIVE, Array, byte_count
 from burn_store.format import Reading
+from burn_store.quantized import scheme_of
 from burn_tensor import Tensor
 
 
@@ -54,7 +56,7 @@ class TensorFile(Mapping[str, Tensor]):
             StoreError: the framework has no such dtype.
         """
         dtype = self._reading.spec(self._stored(name)).dtype
-        if dtype not in NATIVE:
+        if dtype not in NATIVE and scheme_of(dtype) is None:
             raise StoreError("store.open", f"the dtype of {name} is not supported", got=dtype)
         return parse_dtype(dtype)
 
@@ -62,9 +64,16 @@ class TensorFile(Mapping[str, Tensor]):
         """Return a tensor as a numpy array of its own, without a device.
 
         Raises:
-            StoreError: the framework has no such dtype, or the disk refuses.
+            StoreError: the tensor is quantised, the framework has no such dtype, or the disk
+                refuses.
         """
-        return self._reading[self._stored(name)]
+        array: Any = self._reading[self._stored(name)]
+        if isinstance(array, QuantizedArray):
+            raise StoreError(
+                "store.open", f"numpy has no quantised dtypes; {name} is of one",
+                got=array.dtype.name, remedy=f"Write file[{name!r}].dequantize().numpy().",
+            )  # fmt: skip
+        return array
 
     def record(self) -> ModuleRecord:
         """Return all tensors, and ids of parameters, as a record that a module loads.
@@ -87,7 +96,7 @@ class TensorFile(Mapping[str, Tensor]):
     def __getitem__(self, name: str) -> Tensor:
         # The array was made for this tensor, so it is handed over without a copy.
         device = self._device or Device.default()
-        made: Any = device.context.tensor_from_numpy(self.numpy(name), copy=False)
+        made: Any = device.context.tensor_from_numpy(self._reading[self._stored(name)], copy=False)
         tensor: Tensor = made
         return tensor
 

@@ -10,6 +10,7 @@ from burn_std import StoreError, parse_dtype
 from burn_store.elements import NATIVE, Array, Spec, byte_count
 from burn_store.files import replacing
 from burn_store.format import Format, Source, format_to_write
+from burn_store.quantized import divided
 from burn_tensor import Tensor
 
 
@@ -39,7 +40,7 @@ def write_file(
         StoreError: what is given has no place in a file, or the disk refuses.
     """
     kind = format_to_write(path, format)
-    text = dict(metadata or {})
+    sources, text = whole_or_divided(kind, sources, metadata or {})
     check_writable(sources, text)
     if not overwrite and path.exists():
         raise StoreError(
@@ -74,8 +75,29 @@ def check_writable(sources: Mapping[str, Source], metadata: Mapping[str, str]) -
                 "store.save",
                 f"the dtype of {name} has no place in a file",
                 got=parse_dtype(source.spec.dtype),
-                remedy="Call .dequantize() first, or leave it out with exclude=.",
+                remedy="Save as .safetensors, call .dequantize() first, or leave it out with "
+                "exclude=.",
             )
+
+
+def whole_or_divided(
+    kind: Format, sources: Mapping[str, Source], metadata: Mapping[str, str]
+) -> tuple[dict[str, Source], dict[str, str]]:
+    """Return sources and metadata as a format holds them: quantised tensors in their parts.
+
+    Rust's Burn has quantised tensors of its own in its files; ours would not be those.
+
+    Args:
+        kind: the format.
+        sources: tensors to be written.
+        metadata: of the file.
+
+    Raises:
+        StoreError: a part has the name of another tensor.
+    """
+    if kind.layout != "torch":
+        return dict(sources), dict(metadata)
+    return divided(sources, metadata)
 
 
 def _bytes(source: Source) -> int:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from burn_backend import QuantizedArray
 from burn_flex.kernels.halves import HALVES, Array, up
-from burn_flex.quant import QArray
 from burn_flex.table import kernel, native
 from burn_std import DType, QDType
 
@@ -30,7 +30,7 @@ def _per_element(values: Array, shape: tuple[int, ...], block: int) -> Array:
 
 
 @kernel("quantize")
-def quantize(x: Array, scale: Array | None, zero: Array | None, dtype: QDType) -> QArray:
+def quantize(x: Array, scale: Array | None, zero: Array | None, dtype: QDType) -> QuantizedArray:
     """q = clamp(round half even(x / scale) + zero, qmin..qmax).
 
     Symmetric: scale = max|x| / qmax, 0 becomes 1. Affine: the range is widened to contain 0,
@@ -58,11 +58,11 @@ def quantize(x: Array, scale: Array | None, zero: Array | None, dtype: QDType) -
         q = q + _per_element(zero, x.shape, dtype.block)
     # NaN has no integer; the contract of casts makes it 0 before clamping.
     q = np.clip(np.nan_to_num(q, nan=0.0, posinf=np.inf, neginf=-np.inf), dtype.qmin, dtype.qmax)
-    return QArray(np.asarray(q.astype(np.int8)), scale, zero, dtype)
+    return QuantizedArray(np.asarray(q.astype(np.int8)), scale, zero, dtype)
 
 
 @kernel("dequantize")
-def dequantize(q: QArray, dtype: DType) -> Array:
+def dequantize(q: QuantizedArray, dtype: DType) -> Array:
     """(q - zero) * scale, computed in the scales' dtype or wider, rounded once."""
     target = native(dtype)
     work = np.result_type(q.scale.dtype, np.float32 if target in HALVES else target)

@@ -1,18 +1,16 @@
-"""The payload of a quantised tensor on flex."""
+"""A quantised tensor on the host: what backends hand over to each other, and to files."""
 
 from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from burn_std import QDType
 
-Array = np.ndarray[Any, Any]
 
-
-class QArray:
+class QuantizedArray:
     """Integers with their scales; 4-bit values take one int8 each.
+
+    `Backend.to_numpy` returns one for a quantised payload, and `Backend.from_numpy` takes it.
 
     Attributes:
         values: int8, of the tensor's shape.
@@ -24,23 +22,22 @@ class QArray:
 
     __slots__ = ("dtype", "scale", "shape", "values", "zero")
 
-    def __init__(self, values: Array, scale: Array, zero: Array | None, dtype: QDType) -> None:
+    def __init__(self, values: Any, scale: Any, zero: Any, dtype: QDType) -> None:
         self.values = values
         self.scale = scale
         self.zero = zero
-        self.shape = values.shape
+        self.shape: tuple[int, ...] = values.shape
         self.dtype = dtype
 
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
         """Refuse, so that no kernel takes it for an array of one object."""
         raise TypeError("a quantised payload is no array")
 
     @property
     def nbytes(self) -> int:
         """Bytes held by values, scales and zero points."""
-        return (
-            self.values.nbytes + self.scale.nbytes + (0 if self.zero is None else self.zero.nbytes)
-        )
+        parts = (self.values, self.scale, self.zero)
+        return sum(part.nbytes for part in parts if part is not None)
 
     def __repr__(self) -> str:
-        return f"QArray({self.dtype.name}{list(self.shape)})"
+        return f"QuantizedArray({self.dtype.name}{list(self.shape)})"
