@@ -171,6 +171,49 @@ def test_restored_and_frozen_between_steps():
     assert learner.captured.replays > 0
 
 
+def _regrouped(learner):
+    learner.optimizer.add_group("4.weight", weight_decay=4.0)
+
+
+CHANGES = {
+    "a group's setting": lambda one: setattr(
+        one.optimizer.groups[0].optimizer, "weight_decay", 5.0
+    ),
+    "a group's rate": lambda one: setattr(one.optimizer.groups[0].optimizer, "lr", 0.2),
+    "a group": _regrouped,
+    "the decay of averages": lambda one: setattr(one.ema, "decay", 0.5),
+    "the growth of a scale": lambda one: setattr(one.scaler, "growth_factor", 8.0),
+    "the loss": lambda one: setattr(one.loss, "delta", 0.01),
+    "a dropout": lambda one: setattr(one.model[3], "p", 0.9),
+    "a weight": lambda one: one.model[0].weight.set(burn.zeros(16, 6)),
+}
+
+
+@pytest.mark.parametrize("what", CHANGES)
+def test_what_is_changed_between_steps_counts_at_once(what):
+    def run(capture):
+        device = burn.device("fusion-flex").autodiff()
+        device.seed(0)
+        model = _model(device)
+        optimizer = optim.AdamW(lr=0.02).add_group("0.bias", weight_decay=0.2)
+        learner = Learner(
+            model, optimizer, nn.HuberLoss(), capture=capture, ema=EMA(model, 0.9),
+            scaler=GradScaler(8.0, growth_interval=2, device=device),
+        )  # fmt: skip
+        bits = _steps(learner, 20, lambda k: CHANGES[what](learner) if k == 9 else None)
+        return bits, learner.captured
+
+    (one, captured), (other, _) = run(None), run(False)
+    assert captured.why is None and captured.replays >= 4
+    assert one == other
+
+
+def test_settings_that_change_at_every_step_end_the_trying(caplog):
+    learner = _learner("fusion-flex", _plain, None)
+    _steps(learner, 70, lambda k: setattr(learner.optimizer, "weight_decay", 1.0 / (k + 2)))
+    assert "settings change at every step" in learner.captured.why
+
+
 class _Own(Learner):
     """A learner with Python of its own."""
 
@@ -204,6 +247,24 @@ class _Reads(nn.Module):
     def forward(self, x):
         y = self.fc(self.norm(x))
         return y if y.sum().item() > -1e9 else -y
+
+
+class _DrawsAndReads(_Reads):
+    def forward(self, x):
+        y = self.fc(self.norm(x)) * (random.random() + float(np.random.rand()))  # noqa: NPY002
+        return y if y.sum().item() > -1e9 else -y
+
+
+def test_a_step_that_is_broken_off_draws_its_numbers_once():
+    def run(capture):
+        random.seed(3)
+        np.random.seed(3)  # noqa: NPY002
+        device = burn.device("fusion-flex").autodiff()
+        device.seed(0)
+        learner = Learner(_DrawsAndReads(device), optim.SGD(lr=0.01), nn.MSELoss(), capture=capture)
+        return _steps(learner, 6)
+
+    assert run(None) == run(False)
 
 
 class _Draws(_Reads):

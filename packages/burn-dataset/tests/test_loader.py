@@ -139,3 +139,69 @@ def test_streams():
     assert list(IterableDataset(range(9)).take(2)) == [0, 1]
     plain = DataLoader(iter([1, 2, 3]), 2)
     assert [b.tolist() for b in plain] == [[1, 2], [3]]
+
+
+def test_a_split_loader_gives_every_batch_once_and_in_turn():
+    device = Device.default()
+
+    def epochs(loader, n=2):
+        return [[b[0].tolist() for b in loader] for _ in range(n)]
+
+    for size in (1, 21, 24):
+        make = lambda size=size: DataLoader(  # noqa: E731
+            ArrayDataset(np.arange(size)), 3, shuffle=True, seed=4
+        )
+        want = epochs(make())
+        for n in (1, 2, 3, 9):
+            parts = make().split([device] * n)
+            found = [epochs(one) for one in parts]
+            for epoch in range(2):
+                assert [p[epoch] for p in found] == [want[epoch][k::n] for k in range(n)]
+            assert [len(one) for one in parts] == [len(p[0]) for p in found]
+
+
+def test_a_split_loader_with_drop_last_gives_everybody_as_much():
+    loader = DataLoader(ArrayDataset(np.arange(22)), 3, drop_last=True)
+    parts = loader.split([None, None])
+    assert [len(p) for p in parts] == [3, 3]
+    assert [len(list(p)) for p in parts] == [3, 3]
+
+
+def test_a_split_begins_where_the_whole_is_and_resumes():
+    make = lambda: DataLoader(ArrayDataset(np.arange(20)), 2, shuffle=True)  # noqa: E731
+    whole, want = make(), [b[0].tolist() for b in list(make())]
+    whole.epoch, whole.position = 0, 3
+    parts = whole.split([None, None])
+    assert [[b[0].tolist() for b in p] for p in parts] == [want[4::2], want[3::2]]
+    part = make().split([None, None])[1]
+    iterator = iter(part)
+    first = [next(iterator)[0].tolist() for _ in range(2)]
+    state = part.state_dict()
+    again = make().split([None, None])[1]
+    again.load_state_dict(state)
+    assert first + [b[0].tolist() for b in again] == want[1::2]
+
+
+def test_a_split_of_a_stream_and_what_cannot_be_split():
+    def make():
+        return DataLoader(IterableDataset(range(11)), 2)
+
+    want = [b.tolist() for b in make()]
+    assert [[b.tolist() for b in p] for p in make().split([None] * 3)] == [
+        want[k::3] for k in range(3)
+    ]
+    with pytest.raises(ArgumentError):
+        make().split([])
+    with pytest.raises(ArgumentError):
+        make().split([None, None])[0].split([None])
+
+
+def test_items_that_do_not_go_together_are_named():
+    for items, error in (
+        ([(1, 2), (1,)], ShapeError), ([{"a": 1}, {"b": 1}], ShapeError),
+        ([{"a": 1}, {"a": 1, "b": 2}], ShapeError), ([1, "a"], DTypeError), ([1, None], DTypeError),
+        ([np.ones(2), (1, 2)], DTypeError), ([(1, np.ones(2)), (1, np.ones(3))], ShapeError),
+        ([None, None], DTypeError), ([{"a": [1]}, {"a": [1, 2]}], ShapeError),
+    ):  # fmt: skip
+        with pytest.raises(error, match="collate"):
+            list(DataLoader(InMemoryDataset(items), 2))

@@ -119,6 +119,31 @@ def test_a_worker_that_dies_is_named(cases):
     assert children() == []
 
 
+def test_an_item_that_hangs_is_not_waited_for_for_ever(cases):
+    loader = DataLoader(
+        MapDataset(InMemoryDataset(range(4)), cases.endless), num_workers=2, timeout=1.0
+    )
+    begin = time.monotonic()
+    with pytest.raises(WorkerError, match=r"within 1 seconds.*burn-loader-0"):
+        next(iter(loader))
+    assert time.monotonic() - begin < 30
+    assert not children()
+
+
+def test_a_split_loader_with_workers(cases):
+    data = MapDataset(InMemoryDataset(range(22)), cases.noisy, random=True)
+
+    def make(count):
+        return DataLoader(data, 4, shuffle=True, seed=9, num_workers=count)
+
+    want = run(make(0))
+    assert [run(p) for p in make(2).split([None, None])] == [want[::2], want[1::2]]
+    stream = IterableDataset(range(23)).map(cases.noisy, random=True)
+    want = run(DataLoader(stream, 2))
+    parts = DataLoader(stream, 2, num_workers=2).split([None, None])
+    assert [run(p) for p in parts] == [want[::2], want[1::2]]
+
+
 def test_a_worker_touches_no_device(cases):
     data = MapDataset(InMemoryDataset(range(2)), cases.on_a_device)
     with pytest.raises(BackendError, match="loader_worker"):

@@ -19,25 +19,32 @@ def collate(items: Sequence[Any]) -> Any:
         items: at least one, all of one kind.
 
     Raises:
-        DTypeError: items of a kind that cannot be stacked.
-        ShapeError: arrays of different shapes.
+        DTypeError: items of a kind that cannot be stacked, or of several kinds.
+        ShapeError: arrays of different shapes, tuples or dicts of different fields.
 
     Example:
         >>> collate([(1, 2.0), (3, 4.0)])
         (array([1, 3]), array([2., 4.]))
     """
-    first = items[0]
-    if isinstance(first, (bool, int, float, np.generic, np.ndarray)):
+    first, kind = items[0], _kind(items[0])
+    for item in items:
+        if _kind(item) != kind:
+            raise DTypeError(
+                "collate", "the items of a batch are of one kind",
+                got=f"{type(first).__name__} and {type(item).__name__}", remedy="Pass collate=.",
+            )  # fmt: skip
+    if kind == "number":
         return _stacked([np.asarray(i) for i in items])
-    if isinstance(first, Tensor):
+    if kind == "tensor":
         return _stacked([i.numpy() for i in items])
-    if isinstance(first, tuple) and hasattr(first, "_fields"):
-        return type(first)(*(collate(c) for c in zip(*items, strict=True)))
-    if isinstance(first, (tuple, list)):
-        return tuple(collate(c) for c in zip(*items, strict=True))
-    if isinstance(first, dict):
+    if kind == "tuple":
+        _same_parts([len(i) for i in items], "as many fields")
+        columns = [collate(column) for column in zip(*items, strict=True)]
+        return type(first)(*columns) if hasattr(first, "_fields") else tuple(columns)
+    if kind == "dict":
+        _same_parts([set(i) for i in items], "the same keys")
         return {k: collate([i[k] for i in items]) for k in first}
-    if isinstance(first, str):
+    if kind == "text":
         return list(items)
     raise DTypeError(
         "collate",
@@ -45,6 +52,28 @@ def collate(items: Sequence[Any]) -> Any:
         got=type(first).__name__,
         remedy="Pass collate=.",
     )
+
+
+def _kind(item: Any) -> str:
+    if isinstance(item, (bool, int, float, np.generic, np.ndarray)):
+        return "number"
+    if isinstance(item, Tensor):
+        return "tensor"
+    if isinstance(item, (tuple, list)):
+        return "tuple"
+    if isinstance(item, dict):
+        return "dict"
+    return "text" if isinstance(item, str) else type(item).__name__
+
+
+def _same_parts(found: list[Any], what: str) -> None:
+    for one in found:
+        if one != found[0]:
+            shown = [sorted(f, key=str) if isinstance(f, set) else f for f in (found[0], one)]
+            raise ShapeError(
+                "collate", f"the items of a batch have {what}", got=f"{shown[0]} and {shown[1]}",
+                remedy="Complete the items, or pass collate=.",
+            )  # fmt: skip
 
 
 def _stacked(arrays: list[np.ndarray[Any, Any]]) -> np.ndarray[Any, Any]:

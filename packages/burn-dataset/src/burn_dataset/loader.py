@@ -38,6 +38,7 @@ class DataLoader:
         device: where tensors are made; the default device if None.
         num_workers: processes that make batches; 0 makes them here.
         prefetch: batches that each worker makes ahead.
+        timeout: seconds that a batch of a worker is waited for; 0 waits for ever.
 
     Attributes:
         epoch: how many iterations were begun; decides the order of the next.
@@ -58,7 +59,7 @@ class DataLoader:
         self, dataset: Dataset[Any] | Iterable[Any], batch_size: int = 1, *, shuffle: bool = False,
         seed: int = 0, drop_last: bool = False,
         collate: Callable[[Sequence[Any]], Any] | None = None, device: Device | None = None,
-        num_workers: int = 0, prefetch: int = 2,
+        num_workers: int = 0, prefetch: int = 2, timeout: float = 0.0,
     ) -> None:  # fmt: skip
         if batch_size < 1:
             raise ArgumentError("DataLoader", "batch_size must be positive", got=batch_size)
@@ -66,6 +67,11 @@ class DataLoader:
             raise ArgumentError(
                 "DataLoader", "num_workers is not negative, prefetch positive",
                 got=f"{num_workers=}, {prefetch=}",
+            )  # fmt: skip
+        if not timeout >= 0 or (timeout and not num_workers):
+            raise ArgumentError(
+                "DataLoader", "timeout is not negative, and for workers",
+                got=f"{timeout=}, {num_workers=}",
             )  # fmt: skip
         items: Any = dataset
         self._by_index = hasattr(dataset, "__len__") and hasattr(dataset, "__getitem__")
@@ -83,6 +89,9 @@ class DataLoader:
         self.device = device
         self.num_workers = num_workers
         self.prefetch = prefetch
+        self.timeout = timeout
+        # Of every so many batches the one that is ours, counted from 0: see `split`.
+        self._turn, self._turns = 0, 1
         self.epoch = 0
         self._position = 0
         self._resume = False
@@ -105,8 +114,55 @@ class DataLoader:
     def __len__(self) -> int:
         if not self._by_index:
             raise TypeError("a loader of an iterable has no length")
+        return len(self._numbers())
+
+    def _numbers(self) -> range:
+        """Return the numbers of the batches of an epoch that are given out here."""
         n = len(self.dataset)
-        return n // self.batch_size if self.drop_last else -(-n // self.batch_size)
+        whole = n // self.batch_size if self.drop_last else -(-n // self.batch_size)
+        if self.drop_last:  # a round that is not for everybody is left out too
+            whole -= whole % self._turns
+        return range(self._turn, whole, self._turns)
+
+    def split(self, devices: Sequence[Device | None]) -> list[DataLoader]:
+        """Return loaders that share out the batches of this one, one for each device.
+
+        They take turns: of n the first has batches 0, n, 2 n, ... of every epoch, each the batch
+        that this loader would give. One may have a batch more than another; with `drop_last` such a
+        round is left out. Each has workers of its own, and begins where this loader is.
+
+        Args:
+            devices: where the tensors of each are made; the default device for None.
+
+        Raises:
+            ArgumentError: there is no device, or this loader is a share itself.
+
+        Example:
+            >>> import numpy as np
+            >>> from burn_dataset import ArrayDataset
+            >>> loader = DataLoader(ArrayDataset(np.arange(5)), batch_size=2)
+            >>> [[b[0].tolist() for b in one] for one in loader.split([None, None])]
+            [[[0, 1], [4]], [[2, 3]]]
+        """
+        if not devices or self._turns != 1:
+            raise ArgumentError(
+                "DataLoader.split", "a whole loader is split over at least one device",
+                got=f"{len(devices)} devices, a share of {self._turns}",
+            )  # fmt: skip
+        made = []
+        for turn, device in enumerate(devices):
+            one = DataLoader(
+                self.dataset, self.batch_size, shuffle=self.shuffle, seed=self.seed,
+                drop_last=self.drop_last, collate=self.collate, device=device,
+                num_workers=self.num_workers, prefetch=self.prefetch, timeout=self.timeout,
+            )  # fmt: skip
+            one._turn, one._turns = turn, len(devices)
+            one.epoch = self.epoch
+            if self._resume:
+                # Of the batches given out so far, those that were this one's.
+                one.position = len(range(turn, self._position, len(devices)))
+            made.append(one)
+        return made
 
     def __iter__(self) -> Iterator[Any]:
         # An epoch that was left in the middle is over, unless someone asks to go on there.
@@ -128,15 +184,16 @@ class DataLoader:
     def _batches(self, epoch: int, start: int) -> Iterator[Any]:
         recipe = Recipe(self.dataset, self.collate, self.seed, self.batch_size, self.drop_last)
         if not self._by_index:
+            first, step = self._turn + start * self._turns, self._turns
             if self.num_workers:
-                yield from run_stream(self._workers(recipe), epoch, start)
+                yield from run_stream(self._workers(recipe), epoch, first, step)
             else:
-                yield from (batch for _, batch in recipe.stream(epoch, start, 1))
+                yield from (batch for _, batch in recipe.stream(epoch, first, step))
             return
         n = len(self.dataset)
         order = permutation(n, self.seed, epoch) if self.shuffle else np.arange(n)
         size = self.batch_size
-        parts = [order[k * size : (k + 1) * size] for k in range(start, len(self))]
+        parts = [order[k * size : (k + 1) * size] for k in self._numbers()[start:]]
         if self.num_workers:
             yield from run_by_indices(self._workers(recipe), parts, epoch)
         else:
@@ -144,7 +201,7 @@ class DataLoader:
 
     def _workers(self, recipe: Recipe) -> Pool:
         if self._pool is None:
-            self._pool = Pool(recipe, self.num_workers, self.prefetch)
+            self._pool = Pool(recipe, self.num_workers, self.prefetch, self.timeout)
         return self._pool
 
     def close(self) -> None:

@@ -88,17 +88,19 @@ class Pool:
         recipe: what batches are made with.
         count: how many processes.
         prefetch: batches under way per process.
+        timeout: seconds that an answer is waited for; 0 waits for ever.
 
     Raises:
         ArgumentError: the data set, or what joins items, cannot be sent to a process.
     """
 
-    def __init__(self, recipe: Recipe, count: int, prefetch: int) -> None:
+    def __init__(self, recipe: Recipe, count: int, prefetch: int, timeout: float = 0.0) -> None:
         check_pickles(recipe)
         # Not fork: threads and devices of this process must not come along.
         context = multiprocessing.get_context("forkserver")
         self.count = count
         self.prefetch = prefetch
+        self.timeout = timeout
         self._pipes: list[Connection] = []
         self._processes: list[Any] = []
         self._blocks = [Blocks() for _ in range(count)]
@@ -137,11 +139,18 @@ class Pool:
             slot: which block was given.
 
         Raises:
-            WorkerError: the worker is gone.
+            WorkerError: the worker is gone, or the answer does not come in time.
             Exception: what the worker raised, with its own traceback as the cause.
         """
         pipe, process = self._pipes[worker], self._processes[worker]
-        if pipe not in wait([pipe, process.sentinel]) and not pipe.poll(0):
+        ready = wait([pipe, process.sentinel], self.timeout or None)
+        if not ready:
+            raise WorkerError(
+                "DataLoader", f"a batch comes within {self.timeout:g} seconds",
+                got=f"nothing from {process.name}",
+                remedy="Does an item of the data set hang? Or pass a longer timeout=.",
+            )  # fmt: skip
+        if pipe not in ready and not pipe.poll(0):
             self._gone(worker)
         try:
             kind, *content = pipe.recv()
@@ -210,16 +219,17 @@ def run_by_indices(pool: Pool, batches: list[np.ndarray[Any, Any]], epoch: int) 
         yield pool.answer(k % pool.count, k // pool.count % pool.prefetch)
 
 
-def run_stream(pool: Pool, epoch: int, first: int) -> Iterator[Any]:
+def run_stream(pool: Pool, epoch: int, first: int, step: int = 1) -> Iterator[Any]:
     """Yield the batches of an iterable data set in order, made by workers in turn.
 
     Args:
         pool: of workers.
         epoch: from 0.
         first: number of the first batch.
+        step: distance to the next.
     """
     for w in range(pool.count):
-        pool.ask(w, 0, ("begin", epoch, first + w, pool.count))
+        pool.ask(w, 0, ("begin", epoch, first + w * step, pool.count * step))
     k = 0
     while True:
         worker, turn = k % pool.count, k // pool.count

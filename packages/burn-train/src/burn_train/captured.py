@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from operator import is_
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -39,7 +40,7 @@ class CapturedStep:
         self.wanted = wanted
         self.why: str | None = None
         self._step: Capture | None = None
-        self._settings: tuple[Any, ...] = ()
+        self._settings: list[Any] = []
         self._done: list[Any] = []
         self._calls = 0
         self._own_random = False
@@ -58,14 +59,15 @@ class CapturedStep:
         if self.wanted is False or self.why is not None:
             return None
         settings = _settings(learner)
-        if self._step is None or settings != self._settings:
+        if self._step is None or not _same(settings, self._settings):
             reason = self._reason(learner, batch)
             if reason is not None:
                 self._give_up(reason)
                 return None
             self._settings = settings
+            if self.replays:
+                self._calls = 0
             self._step = capture(self._whole(learner), state=_state(learner))
-            self._calls = 0
         if not all(isinstance(x, Tensor) for x in _leaves(batch)):
             self._give_up("a batch holds what is no tensor")
             return None
@@ -97,7 +99,7 @@ class CapturedStep:
         elif self._own_random:
             self._give_up("the step draws random numbers of Python or numpy")
         elif before == 0 and self._calls >= PATIENCE:
-            self._give_up("batches are of many forms")
+            self._give_up("batches are of many forms, or settings change at every step")
         return out  # type: ignore[no-any-return]
 
     def _whole(self, learner: Learner) -> Callable[[Any], Any]:
@@ -154,14 +156,28 @@ def _state(learner: Learner) -> list[Any]:
     return parts
 
 
-def _settings(learner: Learner) -> tuple[Any, ...]:
-    """Return what of learner and optimizer is part of a captured step, as it is now."""
-    return (
+def _settings(learner: Learner) -> list[Any]:
+    """Return what of learner and optimizers is part of a captured step, as it is now."""
+    found = [
         learner.clip_norm, learner.clip_value, learner.skip_nonfinite, learner.autocast,
-        learner.schedule_on, id(learner.model), id(learner.loss), id(learner.schedule),
-        id(learner.scaler), id(learner.ema), id(learner.optimizer),
-        *(id(v) for k, v in vars(learner.optimizer).items() if k != "lr"),
-    )  # fmt: skip
+        learner.schedule_on, learner.model, learner.loss, learner.schedule,
+    ]  # fmt: skip
+    groups = getattr(learner.optimizer, "groups", ())
+    for part in (learner.optimizer, learner.scaler, learner.ema, *(g.optimizer for g in groups)):
+        found += [part, *([] if part is None else _values(part))]
+    return found
+
+
+def _values(part: Any) -> list[Any]:
+    # Rates, counts and tensors are no constants of a step: they are read at every replay.
+    changing = ("lr", "updates")
+    return [v for k, v in vars(part).items() if k not in changing and not isinstance(v, Tensor)]
+
+
+def _same(one: list[Any], other: list[Any]) -> bool:
+    # By identity: tensors have an == of their own. What is compared is held, so none is taken for
+    # another that has its place in memory.
+    return len(one) == len(other) and all(map(is_, one, other))
 
 
 def _undo(learner: Learner) -> Callable[[], None]:
@@ -169,8 +185,11 @@ def _undo(learner: Learner) -> Callable[[], None]:
     held = [(b, b.v, b.b) for b in learner.model.buffers()]
     streams = [(d, d.random_state()) for d in learner.devices()]
     scaler = learner.scaler
+    own = random.getstate(), np.random.get_state()  # noqa: NPY002 - somebody may draw from it
 
     def undo() -> None:
+        random.setstate(own[0])
+        np.random.set_state(own[1])  # noqa: NPY002
         for buffer, payload, context in held:
             buffer.v, buffer.b = payload, context
         for device, state in streams:
