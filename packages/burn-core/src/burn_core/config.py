@@ -105,7 +105,11 @@ class Config:
                 cls.__name__, "fields must match", got=f"unknown {unknown}, missing {missing}"
             )
         hints = _hints(cls)
-        return cls(**{k: _read(v, hints.get(k), f"{cls.__name__}.{k}") for k, v in data.items()})
+        try:
+            read = {k: _read(v, hints.get(k), f"{cls.__name__}.{k}") for k, v in data.items()}
+        except RecursionError as cause:
+            raise ConfigError(cls.__name__, "is not nested that deep") from cause
+        return cls(**read)
 
     def to_json(self) -> str:
         """Return JSON text.

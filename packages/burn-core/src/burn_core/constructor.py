@@ -22,7 +22,7 @@ from burn_core.encoding import (
     write_json,
 )
 from burn_dispatch import Device, device as named_device
-from burn_std import ConfigError
+from burn_std import BurnError, ConfigError
 
 _MODULES: WeakValueDictionary[str, type] = WeakValueDictionary()
 _SIGNATURES: WeakKeyDictionary[type, inspect.Signature] = WeakKeyDictionary()
@@ -151,12 +151,16 @@ class ModuleConfig:
                 and the default device of those that do not.
 
         Raises:
-            ConfigError: the class is not loaded, or fields are unknown or missing (all named).
+            ConfigError: the class is not loaded, fields are unknown or missing (all named), or the
+                constructor cannot take what they hold.
         """
-        if device is None:
-            return _build(self, None, {})
-        with named_device(device) as home:
-            return _build(self, home, {})
+        try:
+            if device is None:
+                return _build(self, None, {})
+            with named_device(device) as home:
+                return _build(self, home, {})
+        except RecursionError as cause:  # also a module that is an argument of itself
+            raise ConfigError(self.module, "is not nested that deep") from cause
 
     def replace(self, **changes: Any) -> ModuleConfig:
         """Return a config with some arguments changed.
@@ -197,7 +201,10 @@ class ModuleConfig:
         Raises:
             ConfigError: the fields are not those of a module config.
         """
-        read = _read(data, {})
+        try:
+            read = _read(data, {})
+        except RecursionError as cause:
+            raise ConfigError("ModuleConfig", "is not nested that deep") from cause
         if not isinstance(read, ModuleConfig):
             raise ConfigError("ModuleConfig", "needs the fields module and args", got=_names(data))
         return read
@@ -320,14 +327,16 @@ def _read(data: Any, known: dict[int, ModuleConfig]) -> Any:
         return data
     if "module" not in data:
         return {k: _read(v, known) for k, v in data.items()}
-    if set(data) == {"module", "same"} and data["same"] in known:
+    if set(data) == {"module", "same"} and type(data["same"]) is int and data["same"] in known:
         return known[data["same"]]
-    if set(data) - {"number"} != {"module", "args"} or not isinstance(data["args"], dict):
+    fits = set(data) - {"number"} == {"module", "args"} and type(data.get("number", 0)) is int
+    if not fits or not isinstance(data["args"], dict):
         raise ConfigError("ModuleConfig", "needs the fields module and args", got=_names(data))
     made = ModuleConfig(str(data["module"]), {})
     if "number" in data:
         known[data["number"]] = made
-    made.args = _read(data["args"], known)
+    # Not the dict itself: fields of a constructor may have the names that make a module of one.
+    made.args = {name: _read(value, known) for name, value in data["args"].items()}
     return made
 
 
@@ -362,12 +371,21 @@ def _build(config: ModuleConfig, device: Device | None, built: _Built) -> Any:
     if device is not None and "device" in params:
         values["device"] = device
     positional: list[Any] = []
+    if star is not None and not isinstance(values.get(star, []), list):
+        raise ConfigError(config.module, f"{star} is a list", got=_names(values[star]))
     if values.get(star or ""):
         before = list(params)[: list(params).index(str(star))]
         positional = [values.pop(k, params[k].default) for k in before]
         positional += values[str(star)]
     values.pop(star or "", None)
-    made = built[id(config)] = kind(*positional, **values)
+    try:
+        made = built[id(config)] = kind(*positional, **values)
+    except BurnError:
+        raise
+    except (TypeError, ValueError, AttributeError) as cause:
+        raise ConfigError(
+            config.module, "the constructor takes these arguments", got=f"{cause}"
+        ) from cause
     return made
 
 
@@ -378,9 +396,9 @@ def _value(value: Any, device: Device | None, built: _Built) -> Any:
         return _build(value, device, built)
     if isinstance(value, list):
         return [_value(v, device, built) for v in value]
-    if isinstance(value, dict) and set(value) == {"tuple"}:
+    if isinstance(value, dict) and set(value) == {"tuple"} and isinstance(value["tuple"], list):
         return tuple(_value(v, device, built) for v in value["tuple"])
-    if isinstance(value, dict) and set(value) == {"map"}:
+    if isinstance(value, dict) and set(value) == {"map"} and isinstance(value["map"], dict):
         return {k: _value(v, device, built) for k, v in value["map"].items()}
     return decode(value, device)
 

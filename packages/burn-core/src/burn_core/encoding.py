@@ -186,5 +186,5 @@ def parse_json(text: str, where: str = "the text") -> Any:
     """
     try:
         return json.loads(text)
-    except (json.JSONDecodeError, RecursionError) as cause:
+    except (ValueError, RecursionError) as cause:  # also a number of thousands of digits
         raise ConfigError("Config.load", "needs JSON", got=f"{where}: {cause}") from cause

@@ -56,7 +56,7 @@ def clip_of(name: str, given: float | None) -> float | None:
     """
     if given is None:
         return None
-    if not given > 0:
+    if not isinstance(given, (int, float)) or not given > 0:
         raise ArgumentError(name, "clip is positive, or None", got=given)
     return float(given)
 
