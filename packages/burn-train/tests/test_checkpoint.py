@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import threading
 
 import pytest
@@ -83,6 +84,59 @@ def test_a_damaged_one_is_passed_over(tmp_path, damage):
     found = checkpoints.load_newest(notes.append)
     assert found.mark == (1, 0)
     assert "epoch-2 is not whole" in notes[0]
+
+
+def test_no_character_of_a_state_is_another_unseen(tmp_path):
+    checkpoints = Checkpoints(tmp_path)
+    checkpoints.save(
+        Mark(1), PARTS, {"learner": {"steps": 12, "x": float("nan")}, "stopped": False}
+    )
+    state = checkpoints.path(Mark(1)) / "state.json"
+    text = state.read_text()
+    assert checkpoints.load(Mark(1)).state["learner"]["steps"] == 12
+    for at, letter in enumerate(text):
+        if letter.isspace():
+            continue
+        state.write_text(text[:at] + ("7" if letter != "7" else "8") + text[at + 1 :])
+        with pytest.raises(TrainError, match="not whole"):
+            checkpoints.load(Mark(1))
+    state.write_text("[" * 100_000)
+    with pytest.raises(TrainError, match="not whole"):
+        checkpoints.load(Mark(1))
+
+
+def test_a_state_that_json_cannot_hold_is_said(tmp_path):
+    with pytest.raises(TrainError, match="could not be written"):
+        Checkpoints(tmp_path).save(Mark(1), PARTS, {"own": object()})
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("when", [1, 2])
+def test_one_that_is_written_again_is_there_at_any_time(tmp_path, monkeypatch, when):
+    checkpoints = Checkpoints(tmp_path, KeepLast(1))
+    checkpoints.save(Mark(1), PARTS, {"n": 1})
+    checkpoints.save(Mark(1), PARTS, {"n": 2})
+    assert checkpoints.load_newest().state["n"] == 2
+    replace, calls = os.replace, []
+
+    class Killed(BaseException):
+        pass
+
+    def killed(a, b):
+        calls.append(a)
+        if len(calls) >= when:
+            raise Killed
+        replace(a, b)
+
+    with monkeypatch.context() as patched:
+        patched.setattr("burn_train.checkpoint.os.replace", killed)
+        patched.setattr("burn_train.checkpoint.shutil.rmtree", lambda *args, **more: None)
+        with pytest.raises(Killed):
+            checkpoints.save(Mark(1), PARTS, {"n": 3})
+    again = Checkpoints(tmp_path)
+    assert again.load_newest().state["n"] == 2
+    again.save(Mark(2), PARTS, {"n": 4})
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["epoch-1", "epoch-2"]
 
 
 def test_none_whole_is_an_error_and_none_at_all_is_not(tmp_path):

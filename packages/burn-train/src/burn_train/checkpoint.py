@@ -14,6 +14,7 @@ import shutil
 import threading
 import zlib
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -24,6 +25,7 @@ from burn_train.rules import KeepLast, KeepRule, Row
 
 _NAME = re.compile(r"^epoch-(\d+)(?:-batch-(\d+))?$")
 _STATE = "state.json"
+_CHECK = "checksum"
 
 Parts = Mapping[str, Mapping[str, Tensor]]
 
@@ -130,6 +132,7 @@ class Checkpoints:
         """
         target = self.path(mark)
         temporary = self.directory / f".{target.name}.{os.getpid()}.tmp"
+        aside = self.directory / f".{target.name}.{os.getpid()}.old.tmp"
         try:
             self.directory.mkdir(parents=True, exist_ok=True)
             self._sweep()
@@ -139,27 +142,39 @@ class Checkpoints:
             files = {p.name: _facts(p) for p in sorted(temporary.iterdir())}
             whole = {"epoch": mark.epoch, "batch": mark.batch, "files": files, **state}
             text = json.dumps(whole, indent=1)
+            text = json.dumps({**whole, _CHECK: _checksum(json.loads(text))}, indent=1)
             (temporary / _STATE).write_text(text, encoding="utf-8")
             for p in (*temporary.iterdir(), temporary):
                 _to_disk(p)
-            if target.exists():
-                shutil.rmtree(target)
+            if target.exists():  # gone only when the new one is there
+                os.replace(target, aside)
             os.replace(temporary, target)
             _to_disk(self.directory)
-        except (OSError, BurnError, ValueError) as cause:
+        except (OSError, BurnError, ValueError, TypeError) as cause:
             raise TrainError(
                 "Checkpoints.save", "the checkpoint could not be written", got=str(cause),
                 remedy="The checkpoints before it are as they were.",
             ) from cause  # fmt: skip
         finally:
+            self._bring_back()
             shutil.rmtree(temporary, ignore_errors=True)
+            shutil.rmtree(aside, ignore_errors=True)
         self._prune(mark, rows)
         return target
 
     def _sweep(self) -> None:
         """Remove what a killed process left half written."""
+        self._bring_back()
         for p in self.directory.glob(".epoch-*.tmp"):
             shutil.rmtree(p, ignore_errors=True)
+
+    def _bring_back(self) -> None:
+        """Put a checkpoint back that was to be replaced by one that never came."""
+        for p in self.directory.glob(".epoch-*.old.tmp"):
+            target = self.directory / p.name.split(".")[1]
+            if not target.exists():
+                with suppress(OSError):
+                    os.replace(p, target)
 
     def _prune(self, mark: Mark, rows: Sequence[Row]) -> None:
         """Delete what no rule keeps; the one just written always stays."""
@@ -187,6 +202,8 @@ class Checkpoints:
         source = self.path(mark)
         try:
             state = json.loads((source / _STATE).read_text(encoding="utf-8"))
+            if _checksum(state) != state.pop(_CHECK):
+                raise ValueError(f"{_STATE} is not what was written")
             files = state.pop("files")
             parts: dict[str, dict[str, Tensor]] = {}
             for name, facts in files.items():
@@ -195,7 +212,8 @@ class Checkpoints:
                 with open_tensors(source / name) as file:
                     parts[Path(name).stem] = dict(file)
             found = Mark(int(state["epoch"]), int(state["batch"]))
-        except (OSError, ValueError, KeyError, AttributeError, TypeError, BurnError) as cause:
+        except (OSError, LookupError, ValueError, AttributeError, TypeError, RecursionError,
+                BurnError) as cause:  # fmt: skip
             raise TrainError(
                 "Checkpoints.load", "the checkpoint is not whole", got=f"{source.name}: {cause}"
             ) from cause
@@ -210,6 +228,7 @@ class Checkpoints:
         Raises:
             TrainError: there are checkpoints, but none is whole.
         """
+        self._bring_back()
         refused: TrainError | None = None
         for mark in reversed(self.marks()):
             try:
@@ -270,6 +289,12 @@ class Writer:
         error, self._error = self._error, None
         if error is not None:
             raise error
+
+
+def _checksum(state: Mapping[str, Any]) -> int:
+    """Return what tells a state from one of which a character is another."""
+    whole = {k: v for k, v in state.items() if k != _CHECK}
+    return zlib.crc32(json.dumps(whole, sort_keys=True).encode())
 
 
 def _facts(path: Path) -> list[int]:
