@@ -333,6 +333,45 @@ def _all_of(reader):
     return b"".join(parts)
 
 
+def test_a_training_whose_terminal_is_closed_keeps_a_checkpoint(tmp_path):
+    code = textwrap.dedent("""
+        import sys
+        import numpy as np
+        from burn_dataset import ArrayDataset, DataLoader
+        from burn_dispatch import Device
+        from burn_nn import Linear, MSELoss
+        from burn_optim import Adam
+        from burn_train import Learner, SupervisedTraining
+        device = Device.default().autodiff()
+        x = np.ones((8, 3), np.float32)
+        learner = Learner(Linear(3, 1, device=device), Adam(), MSELoss())
+        training = SupervisedTraining(
+            DataLoader(ArrayDataset(x, x[:, :1]), 4, device=device), epochs=10**9,
+            directory=sys.argv[1], view="dashboard",
+        )
+        reason = training.run(learner).reason
+        open(sys.argv[1] + "/reason", "w").write(reason)
+    """)
+    far, near = pty.openpty()
+    training = subprocess.Popen(
+        [sys.executable, "-c", code, str(tmp_path)], stdin=near, stdout=near, stderr=near,
+        env={**os.environ, "TERM": "xterm-256color"}, start_new_session=True,
+        preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
+    )  # fmt: skip
+    os.close(near)
+    text, end = b"", time.monotonic() + 60
+    while b"training" not in text and time.monotonic() < end:
+        text += os.read(far, 65536)
+    os.close(far)
+    try:
+        assert training.wait(30) == 0
+    finally:
+        training.kill()
+        training.wait()
+    assert (tmp_path / "reason").read_text() == "terminal closed"
+    assert list((tmp_path / "checkpoints").iterdir())
+
+
 def test_a_killed_training_takes_its_screen_along(terminal):
     code = textwrap.dedent("""
         import os, sys, time

@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import json
 import os
+import select
 import signal
 import sys
 import threading
+from contextlib import suppress
 from typing import Any
 
 from burn_train.interrupter import Interrupter
@@ -44,6 +46,7 @@ class Screen:
         try:
             if not os.isatty(0) or not os.isatty(2):
                 raise OSError("standard input and output are no terminal")
+            threading.Thread(target=self._watch, name="burn-terminal", daemon=True).start()
             self.app.run()
         except Exception as error:  # noqa: BLE001 - told to the training, which goes on
             self._say("failed", f"{type(error).__name__}: {error}")
@@ -52,6 +55,15 @@ class Screen:
             self._say("failed", "it was closed")
             return 1
         return 0
+
+    def _watch(self) -> None:
+        """Wait until the terminal is gone, and go too: textual would stay, and training wait."""
+        hung_up = select.poll()
+        hung_up.register(0, 0)
+        hung_up.poll()
+        with suppress(OSError):
+            self._say("failed", "its terminal was closed")
+        os._exit(1)
 
     def _listen(self) -> None:
         for line in self._events:
