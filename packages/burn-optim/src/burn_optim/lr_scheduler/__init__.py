@@ -9,6 +9,8 @@ A schedule is no part of an optimizer: `lr` is a number that the loop hands on, 
 how many steps were made (and, for `ReduceLROnPlateau`, what it saw).
 """
 
+from typing import TYPE_CHECKING
+
 from burn_optim.lr_scheduler.compose import (
     ComposedLR as ComposedLR,
     GroupLR as GroupLR,
@@ -34,6 +36,7 @@ from burn_optim.lr_scheduler.decay import (
 )
 from burn_optim.lr_scheduler.plateau import ReduceLROnPlateau as ReduceLROnPlateau
 from burn_optim.lr_scheduler.schedule import LRScheduler as LRScheduler
+from burn_std import missing_name as _missing_name
 
 __all__ = [
     "ComposedLR",
@@ -56,3 +59,11 @@ __all__ = [
     "StepLR",
     "WarmupLR",
 ]
+
+if not TYPE_CHECKING:
+    # What `torch.optim.lr_scheduler` has under this name, and what to write instead.
+    _OTHERWISE = {"ChainedScheduler": "Use ComposedLR, whose rates are multiplied."}
+
+    def __getattr__(name: str) -> object:
+        """Say what to write instead of a name that is not here."""
+        raise _missing_name("burn.optim.lr_scheduler", name, __all__, _OTHERWISE)
