@@ -7,8 +7,8 @@ import pytest
 
 import burn_tensor as burn
 from burn_dispatch import Device
-from burn_std import ArgumentError, ShapeError, UnsupportedOpError
-from burn_std.dtypes import float32
+from burn_std import ArgumentError, DTypeError, ShapeError
+from burn_std.dtypes import float16, float32, int64
 from burn_tensor import functional as F
 
 RNG = np.random.default_rng(0)
@@ -117,8 +117,77 @@ def test_what_interpolate_refuses() -> None:
             F.interpolate(x, **more)
     with pytest.raises(ShapeError, match="mode linear needs 3 dims"):
         F.interpolate(x, 2, mode="linear")
-    with pytest.raises(UnsupportedOpError, match="antialias"):
-        F.interpolate(x, 2, mode="bilinear", antialias=True)
+    for mode in ("nearest", "area"):
+        with pytest.raises(ArgumentError, match="antialias goes with"):
+            F.interpolate(x, 2, mode=mode, antialias=True)
+    with pytest.raises(DTypeError, match="needs floats"):
+        F.interpolate(burn.ones(1, 1, 2, 2, dtype=int64), 3, mode="lanczos")
+    with pytest.raises(ShapeError, match="extents are positive"):
+        F.interpolate(x, 0, mode="lanczos")
+
+
+# What PyTorch 2.13 makes of arange(12) ** 1.5 as [3, 4], with antialias, as [2, 3].
+SMALLER = {
+    "bilinear": [3.5453, 6.0484, 9.3186, 18.3198, 23.1716, 28.4055],
+    "bicubic": [2.5004, 5.0754, 8.5728, 18.583, 24.0066, 29.8524],
+    "lanczos": [1.9313, 4.4777, 8.0377, 18.7816, 24.4093, 30.4765],
+}
+
+
+@pytest.mark.parametrize("mode", SMALLER)
+def test_antialias_widens_the_filter(mode: str) -> None:
+    x = burn.tensor((np.arange(12, dtype=np.float32) ** 1.5).reshape(1, 1, 3, 4))
+    found = F.interpolate(x, (2, 3), mode=mode, antialias=True)
+    np.testing.assert_allclose(found.numpy().ravel(), SMALLER[mode], atol=1e-3)
+    # A larger result needs none; the same one is the input.
+    same = F.interpolate(x, (3, 4), mode=mode, antialias=True)
+    np.testing.assert_allclose(same.numpy(), x.numpy(), atol=1e-5)
+    half = F.interpolate(x.to(float16), (2, 3), mode=mode, antialias=True)
+    assert half.dtype is float16
+    np.testing.assert_allclose(half.numpy().ravel(), SMALLER[mode], rtol=2e-3)
+
+
+def _lanczos(n: int, m: int, step: float, width: float, corners: bool) -> np.ndarray:
+    """Return the weights [m, n] element by element, in float64."""
+    made = np.zeros((m, n))
+    for i in range(m):
+        centre = i * step + 0.5 if corners else (i + 0.5) * step
+        for j in range(n):
+            t = (j + 0.5 - centre) / width
+            made[i, j] = np.sinc(t) * np.sinc(t / 3) if abs(t) < 3 else 0.0
+    return made / made.sum(1, keepdims=True)
+
+
+@pytest.mark.parametrize("antialias", [True, False])
+@pytest.mark.parametrize("extents", [((9,), (4,)), ((5,), (13,)), ((7, 6), (3, 11)), ((4,), (4,))])
+def test_lanczos_weighs_six_elements(antialias: bool, extents: tuple) -> None:
+    before, after = extents
+    x = given(2, 3, *before)
+    want = x.numpy().astype(np.float64)
+    for k, (n, m) in enumerate(zip(before, after, strict=True)):
+        weights = _lanczos(n, m, n / m, max(n / m, 1.0) if antialias else 1.0, False)
+        want = np.moveaxis(np.moveaxis(want, 2 + k, -1) @ weights.T, -1, 2 + k)
+    found = F.interpolate(x, after, mode="lanczos", antialias=antialias)
+    np.testing.assert_allclose(found.numpy(), want, atol=1e-5)
+
+
+def test_lanczos_with_corners_keeps_them() -> None:
+    x = given(1, 2, 6)
+    found = F.interpolate(x, 11, mode="lanczos", align_corners=True)
+    np.testing.assert_allclose(found.numpy()[..., ::2], x.numpy(), atol=1e-5)
+    want = x.numpy() @ _lanczos(6, 11, 0.5, 1.0, True).T
+    np.testing.assert_allclose(found.numpy(), want, atol=1e-5)
+
+
+def test_the_gradient_of_a_filter_is_its_transpose() -> None:
+    with Device.default().autodiff():
+        x = given(1, 1, 5, 4).require_grad()
+    g = RNG.standard_normal((1, 1, 3, 7)).astype(np.float32)
+    out = F.interpolate(x, (3, 7), mode="lanczos", antialias=True)
+    found = (out * burn.tensor(g)).sum().backward()
+    rows, columns = _lanczos(5, 3, 5 / 3, 5 / 3, False), _lanczos(4, 7, 4 / 7, 1.0, False)
+    want = rows.T @ g[0, 0] @ columns
+    np.testing.assert_allclose(x.grad(found).numpy()[0, 0], want, atol=1e-5)
 
 
 @pytest.mark.parametrize("corners", [True, False])

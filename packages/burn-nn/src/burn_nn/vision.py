@@ -144,7 +144,7 @@ class Upsample(Module):
     Args:
         size: extents of the result.
         scale_factor: factor of the extents, instead of size.
-        mode: nearest, linear, bilinear, bicubic or trilinear.
+        mode: nearest, linear, bilinear, bicubic, trilinear or lanczos.
         align_corners: corners of input and output meet; not with nearest.
         recompute_scale_factor: use the factor that the rounded extents have.
 

@@ -5,17 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import floor, isfinite
 
-from burn_std import ArgumentError, ShapeError, UnsupportedOpError
+from burn_std import ArgumentError, DTypeError, ShapeError
 from burn_tensor.functional.extents import Ints
+from burn_tensor.functional.filtering import filtered
 from burn_tensor.functional.values import in_dtype
 from burn_tensor.tensor import Tensor
 
 # Mode to the number of spatial dims it is for; None: any of 1 to 3.
 _MODES = {
     "nearest": None, "nearest-exact": None, "area": None,
-    "linear": 1, "bilinear": 2, "bicubic": 2, "trilinear": 3,
+    "linear": 1, "bilinear": 2, "bicubic": 2, "trilinear": 3, "lanczos": None,
 }  # fmt: skip
-_INTERPOLATING = ("linear", "bilinear", "bicubic", "trilinear")
+_INTERPOLATING = ("linear", "bilinear", "bicubic", "trilinear", "lanczos")
+_FILTERED = ("bilinear", "bicubic", "lanczos")
 
 
 def _size(
@@ -58,22 +60,23 @@ def interpolate(
         size: wanted extents.
         scale_factor: or what the extents are multiplied by, rounded down.
         mode: `nearest`, `nearest-exact`, `linear` (1-D), `bilinear`, `bicubic` (2-D),
-            `trilinear` (3-D), `area`.
+            `trilinear` (3-D), `lanczos` (six elements along each dim), `area`.
         align_corners: the centres of the corner elements coincide; else the outer edges do.
             For the interpolating modes only.
         recompute_scale_factor: use the ratio of the extents instead of the given factor.
-        antialias: not supported.
+        antialias: where the result is smaller, the filter is as wide as what becomes one element,
+            as in Pillow; for `bilinear`, `bicubic` and `lanczos`.
 
     Shapes:
         input: [B, C, *L]
         returns: [B, C, *size]
 
-    DTypes: ints and floats.
+    DTypes: ints and floats; floats with antialias or lanczos.
 
     Raises:
         ArgumentError: arguments contradict each other, or the mode is unknown.
         ShapeError: the mode is for another rank, or an extent is not positive.
-        UnsupportedOpError: antialias.
+        DTypeError: ints with antialias or lanczos.
 
     Gradient: the transpose of the weights.
 
@@ -82,14 +85,15 @@ def interpolate(
         >>> burn.functional.interpolate(x, 4, mode="linear").tolist()
         [[[0.0, 2.5, 7.5, 10.0]]]
 
-    Source: Keys, Cubic Convolution Interpolation for Digital Image Processing, 1981 (bicubic)
+    Source: Keys, Cubic Convolution Interpolation for Digital Image Processing, 1981 (bicubic);
+    Duchon, Lanczos Filtering in One and Two Dimensions, 1979
     """
     op = "interpolate"
     shape = input.shape
     if mode not in _MODES:
         raise ArgumentError(op, f"mode is one of {', '.join(_MODES)}", got=repr(mode))
-    if antialias:
-        raise UnsupportedOpError(op, "antialias is not supported", remedy="Blur before resampling.")
+    if antialias and mode not in _FILTERED:
+        raise ArgumentError(op, f"antialias goes with {', '.join(_FILTERED)}", got=f"mode {mode}")
     if align_corners is not None and mode not in _INTERPOLATING:
         raise ArgumentError(
             op, f"align_corners goes with {', '.join(_INTERPOLATING)}", got=f"mode {mode}"
@@ -104,6 +108,15 @@ def interpolate(
         if factors is None:
             raise ArgumentError(op, "recompute_scale_factor goes with scale_factor")
         factors = None
+    if antialias or mode == "lanczos":
+        if not input.dtype.is_float:
+            raise DTypeError(
+                op, f"mode {mode} with antialias={antialias} needs floats", got=input.dtype,
+                remedy="Convert with .to(burn.float32), then round and clamp.",
+            )  # fmt: skip
+        if min(*shape[2:], *sizes) < 1:
+            raise ShapeError(op, "extents are positive", got=f"{list(shape)} to {list(sizes)}")
+        return filtered(input, mode, sizes, factors, bool(align_corners), antialias)
     if mode == "area":
         return input.b.adaptive_avg_pool(input, sizes)
     return input.b.interpolate(input, mode, bool(align_corners), sizes, factors or (None,) * n)
