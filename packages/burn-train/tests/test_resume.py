@@ -21,7 +21,9 @@ from burn_train import (
     MAE,
     EarlyStopping,
     HostMetric,
+    KeepEvery,
     Learner,
+    Mark,
     MemoryLogger,
     Observer,
     SupervisedTraining,
@@ -132,6 +134,24 @@ def test_places_inside_an_epoch_are_saved(learner, loaders, tmp_path, monkeypatc
     training.run(learner())
     assert marks == [(0, 2), (0, 4), (1, 0)]
     assert training.checkpoints.marks() == [(1, 0)]
+
+
+@pytest.mark.parametrize("save", [True, False])
+def test_a_stop_between_epochs_is_saved_whatever_the_rule_keeps(learner, loaders, tmp_path, save):
+    class Presser(Observer):
+        def values(self, split, epoch, step, values):
+            if split == "valid" and epoch == 3:
+                training.interrupter.stop("enough", save=save)
+
+        live = True
+
+    training = SupervisedTraining(
+        *loaders(), epochs=10, directory=tmp_path, rule=KeepEvery(10), view="plain",
+        loggers=[Presser()],
+    )  # fmt: skip
+    result = training.run(learner())
+    assert (result.reason, len(result.history)) == ("enough", 3)
+    assert training.checkpoints.latest() == (Mark(3) if save else None)
 
 
 def test_stopping_without_saving(learner, loaders, tmp_path):

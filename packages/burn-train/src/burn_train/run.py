@@ -100,11 +100,14 @@ class Run:
             self.learner.end_epoch(row)
             stop = self._ask_early_stopping(row)
             self._tell.tell("epoch", row)
-            if t.checkpoints is not None and t.checkpoints.wanted(self.history):
+            ends = t.interrupter.should_stop and len(self.history) < t.epochs
+            if t.checkpoints is not None and (
+                t.checkpoints.wanted(self.history) or (ends and t.interrupter.save)
+            ):
                 self._save(Mark(len(self.history)), None)
             if stop:
                 return "early stop"
-            if t.interrupter.should_stop and len(self.history) < t.epochs:
+            if ends:
                 return str(t.interrupter.reason)
         return "early stop" if self._stopped else "done"
 
