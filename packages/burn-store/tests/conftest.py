@@ -26,6 +26,39 @@ class Pair(Module):
         self.b = Parameter(bt.full((3,), 7.0))
 
 
+class Linear(Module):
+    """x W^T + b."""
+
+    def __init__(self, inner: int, out: int, bias: bool = True) -> None:
+        self.weight = Parameter(bt.randn(out, inner))
+        self.bias = Parameter(bt.randn(out)) if bias else None
+
+    def forward(self, x: bt.Tensor) -> bt.Tensor:
+        return bt.functional.linear(x, self.weight, self.bias)
+
+
+class Stack(Module):
+    """Two layers, `0` and `2`, with relu between."""
+
+    def __init__(self) -> None:
+        self.layers = {"0": Linear(7, 5), "2": Linear(5, 3)}
+
+    def forward(self, x: bt.Tensor) -> bt.Tensor:
+        hidden: bt.Tensor = self.layers["0"](x)
+        out: bt.Tensor = self.layers["2"](hidden.relu())
+        return out
+
+
+@pytest.fixture
+def linear() -> type[Linear]:
+    return Linear
+
+
+@pytest.fixture
+def stack() -> type[Stack]:
+    return Stack
+
+
 @pytest.fixture
 def pair() -> type[Pair]:
     return Pair

@@ -12,7 +12,6 @@ import pytest
 import burn_store as store
 import burn_tensor as bt
 from burn_core import Lora, Module, Quantizer, apply_lora, merge_lora, quantize_weights
-from burn_nn import Linear, ReLU, Sequential
 from burn_std import StoreError, quantized
 from burn_std.dtypes import float16, float32
 
@@ -27,33 +26,44 @@ def _seed() -> None:
     bt.manual_seed(5)
 
 
-def net(scheme: Any = None) -> Any:
-    model = Sequential(Linear(7, 5), ReLU(), Linear(5, 3))
-    return model if scheme is None else quantize_weights(model, Quantizer(scheme))
+@pytest.fixture
+def net(stack: Any) -> Any:
+    def make(scheme: Any = None) -> Any:
+        model = stack()
+        return model if scheme is None else quantize_weights(model, Quantizer(scheme))
+
+    return make
 
 
 @pytest.mark.parametrize("scheme", SCHEMES, ids=str)
 @pytest.mark.parametrize("ending", ["safetensors", "npz"])
-def test_a_quantised_model_comes_back_bit_for_bit(scheme: Any, ending: str, tmp_path: Path) -> None:
+def test_a_quantised_model_comes_back_bit_for_bit(
+    net: Any, scheme: Any, ending: str, tmp_path: Path
+) -> None:
     path, x = tmp_path / f"m.{ending}", bt.randn(4, 7)
     model, other = net(scheme), net(scheme)
     store.save(model, path, metadata={"k": "v"})
     assert store.load(other, path, verify=True).complete
     assert (model(x).numpy() == other(x).numpy()).all()
     with store.open(path) as file:
-        assert sorted(file) == ["0.bias", "0.weight", "2.bias", "2.weight"]
-        assert (file.dtype("0.weight"), file.shape("0.weight")) == (scheme, (5, 7))
-        assert file["0.weight"].dtype is scheme
+        assert sorted(file) == [
+            "layers.0.bias",
+            "layers.0.weight",
+            "layers.2.bias",
+            "layers.2.weight",
+        ]
+        assert (file.dtype("layers.0.weight"), file.shape("layers.0.weight")) == (scheme, (5, 7))
+        assert file["layers.0.weight"].dtype is scheme
         assert file.metadata["k"] == "v"
         with pytest.raises(StoreError, match="dequantize"):
-            file.numpy("0.weight")
+            file.numpy("layers.0.weight")
     # Saved again it is the same file.
     again = tmp_path / f"again.{ending}"
     store.save(other, again, metadata={"k": "v"})
     assert again.read_bytes() == path.read_bytes()
 
 
-def test_a_quantised_file_fills_a_model_of_floats() -> None:
+def test_a_quantised_file_fills_a_model_of_floats(net: Any) -> None:
     model, plain = net(quantized(4, block=3, symmetric=False)), net()
     data = store.to_bytes(model)
     assert store.load(plain, data).complete
@@ -61,10 +71,10 @@ def test_a_quantised_file_fills_a_model_of_floats() -> None:
     np.testing.assert_allclose(plain(x).numpy(), model(x).numpy(), atol=1e-5)
     for policy, want in (("file", float32), (float16, float16)):
         store.load(other := net(), data, dtype=policy)
-        assert other[0].weight.dtype is want
+        assert other.layers["0"].weight.dtype is want
 
 
-def test_floats_and_other_schemes_do_not_fill_a_quantised_model() -> None:
+def test_floats_and_other_schemes_do_not_fill_a_quantised_model(net: Any) -> None:
     model = net(quantized(8))
     before = model(bt.ones(1, 7)).numpy()
     for other in (net(), net(quantized(8, block=4)), net(quantized(4))):
@@ -73,7 +83,7 @@ def test_floats_and_other_schemes_do_not_fill_a_quantised_model() -> None:
     assert (model(bt.ones(1, 7)).numpy() == before).all()
 
 
-def test_adapters_on_quantised_weights_are_saved_and_resumed(tmp_path: Path) -> None:
+def test_adapters_on_quantised_weights_are_saved_and_resumed(net: Any, tmp_path: Path) -> None:
     def make() -> Any:
         return apply_lora(net(), Lora(2, quantizer=Quantizer(quantized(4, block=4))))
 
@@ -91,10 +101,10 @@ def test_adapters_on_quantised_weights_are_saved_and_resumed(tmp_path: Path) -> 
     np.testing.assert_allclose(model(x).numpy(), other(x).numpy(), atol=1e-5)
 
 
-def test_tied_and_renamed_and_single_tensors(tmp_path: Path) -> None:
+def test_tied_and_renamed_and_single_tensors(linear: Any, tmp_path: Path) -> None:
     class Tied(Module):
         def __init__(self) -> None:
-            self.a = Linear(4, 4, bias=False)
+            self.a = linear(4, 4, bias=False)
             self.b = self.a
 
         def forward(self, x: Any) -> Any:
@@ -115,7 +125,7 @@ def test_tied_and_renamed_and_single_tensors(tmp_path: Path) -> None:
         assert (file["t"].dequantize().numpy() == given.dequantize().numpy()).all()
 
 
-def test_what_has_no_place_is_refused(tmp_path: Path) -> None:
+def test_what_has_no_place_is_refused(net: Any, tmp_path: Path) -> None:
     model = net(quantized(8))
     with pytest.raises(StoreError, match="safetensors"):
         store.save(model, tmp_path / "m.bpk")
@@ -123,9 +133,9 @@ def test_what_has_no_place_is_refused(tmp_path: Path) -> None:
     with pytest.raises(StoreError, match="names for its parts"):
         store.save_tensors(clash, tmp_path / "m.safetensors")
     with pytest.raises(StoreError, match="plain numbers"):
-        store.to_bytes(model, mappers={"0.weight": abs})
+        store.to_bytes(model, mappers={"layers.0.weight": abs})
     with pytest.raises(StoreError, match="plain numbers"):
-        store.load(net(), store.to_bytes(model), mappers={"0.weight": abs})
+        store.load(net(), store.to_bytes(model), mappers={"layers.0.weight": abs})
     assert list(tmp_path.iterdir()) == []
 
 

@@ -47,20 +47,19 @@ class CubeBackend(Backend):
     def from_numpy(self, array: Any, copy: bool) -> CubeTensor | QuantTensor:
         """Return a payload with a copy of the elements."""
         if isinstance(array, QuantizedArray):
-            parts = (array.values, array.scale, array.zero)
-            values, scale, zero = (
-                None if p is None else self.engine.from_numpy(p, parse_dtype(p.dtype.name))
-                for p in parts
-            )
-            return QuantTensor(values, scale, zero, array.dtype)
+            zero = None if array.zero is None else self._sent(array.zero)
+            return QuantTensor(self._sent(array.values), self._sent(array.scale), zero, array.dtype)
+        return self._sent(array)
+
+    def _sent(self, array: Any) -> CubeTensor:
         return self.engine.from_numpy(array, parse_dtype(array.dtype.name))
 
     def to_numpy(self, payload: CubeTensor | QuantTensor) -> Any:
         """Return the elements, read-only; waits for the device."""
         if isinstance(payload, QuantTensor):
-            parts = (payload.values, payload.scale, payload.zero)
-            host = [None if p is None else self.to_numpy(p) for p in parts]
-            return QuantizedArray(*host, payload.dtype)
+            zero = None if payload.zero is None else self.to_numpy(payload.zero)
+            values, scale = self.to_numpy(payload.values), self.to_numpy(payload.scale)
+            return QuantizedArray(values, scale, zero, payload.dtype)
         if payload.value is not None:
             out = np.array(payload.value, host_dtype(payload.dtype))
         else:

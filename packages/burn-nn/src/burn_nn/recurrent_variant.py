@@ -56,9 +56,10 @@ def clip_of(name: str, given: float | None) -> float | None:
     """
     if given is None:
         return None
-    if not isinstance(given, (int, float)) or not given > 0:
+    bound: Any = given
+    if not isinstance(bound, (int, float)) or not bound > 0:
         raise ArgumentError(name, "clip is positive, or None", got=given)
-    return float(given)
+    return float(bound)
 
 
 def _clipped(state: Tensor, clip: float | None) -> Tensor:

@@ -69,14 +69,14 @@ def divided(
                 raise StoreError(
                     "store.save", "a quantised tensor has names for its parts", got=part
                 )
-        whole = source.read()
+        whole: Any = source.read()
         for part, array in ((SCALE, whole.scale), (ZERO, whole.zero)):
             if array is not None:
                 made[name + part] = _source(np.asarray(array))
         # The integers are read again when their turn comes, so that only one tensor's are here.
         shape, dtype = _stored(scheme, source.spec.shape)
         made[name] = Source(
-            Spec(shape, dtype), lambda s=source, q=scheme: _packed(s.read().values, q)  # type: ignore[misc]
+            Spec(shape, dtype), lambda s=source, q=scheme: _packed(s.read(), q)  # type: ignore[misc]
         )  # fmt: skip
     if not described:
         return made, dict(metadata)
@@ -92,7 +92,8 @@ def _stored(scheme: QDType, shape: tuple[int, ...]) -> tuple[tuple[int, ...], st
     return (shape, "int8") if scheme.bits == 8 else ((-(-prod(shape) // 2),), "uint8")
 
 
-def _packed(values: Array, scheme: QDType) -> Array:
+def _packed(whole: Any, scheme: QDType) -> Array:
+    values: Array = whole.values
     if scheme.bits == 8:
         return values
     flat = np.ascontiguousarray(values).reshape(-1).view(np.uint8) & 15
@@ -122,7 +123,7 @@ def dequantized(q: QuantizedArray) -> Array:
             return part
         return np.repeat(part, q.dtype.block, -1)[..., : q.shape[-1]].reshape(q.shape)
 
-    values = q.values.astype(q.scale.dtype)
+    values: Array = q.values.astype(q.scale.dtype)
     if q.zero is not None:
         values -= each(q.zero)
     values *= each(q.scale)

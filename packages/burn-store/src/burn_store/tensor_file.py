@@ -67,11 +67,12 @@ class TensorFile(Mapping[str, Tensor]):
             StoreError: the tensor is quantised, the framework has no such dtype, or the disk
                 refuses.
         """
-        array: Any = self._reading[self._stored(name)]
-        if isinstance(array, QuantizedArray):
+        array = self._reading[self._stored(name)]
+        whole: Any = array
+        if isinstance(whole, QuantizedArray):
             raise StoreError(
                 "store.open", f"numpy has no quantised dtypes; {name} is of one",
-                got=array.dtype.name, remedy=f"Write file[{name!r}].dequantize().numpy().",
+                got=whole.dtype.name, remedy=f"Write file[{name!r}].dequantize().numpy().",
             )  # fmt: skip
         return array
 

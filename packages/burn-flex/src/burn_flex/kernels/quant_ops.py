@@ -66,7 +66,7 @@ def dequantize(q: QuantizedArray, dtype: DType) -> Array:
     """(q - zero) * scale, computed in the scales' dtype or wider, rounded once."""
     target = native(dtype)
     work = np.result_type(q.scale.dtype, np.float32 if target in HALVES else target)
-    values = q.values.astype(work)
+    values: Array = q.values.astype(work)
     if q.zero is not None:
         values -= _per_element(q.zero, q.shape, q.dtype.block)
     values *= _per_element(q.scale, q.shape, q.dtype.block)

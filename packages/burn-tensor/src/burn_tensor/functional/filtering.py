@@ -24,7 +24,8 @@ def _cubic(x: Tensor) -> Tensor:
     x = x.abs()
     near = (1.5 * x - 2.5) * x * x + 1.0
     far = ((-0.5 * x + 2.5) * x - 4.0) * x + 2.0
-    return where(x < 1.0, near, where(x < 2.0, far, 0.0))
+    weight: Tensor = where(x < 1.0, near, where(x < 2.0, far, 0.0))
+    return weight
 
 
 def _lanczos(x: Tensor) -> Tensor:
@@ -32,7 +33,8 @@ def _lanczos(x: Tensor) -> Tensor:
     inside = x.abs() < 3.0
     safe = where(inside & (x.abs() > 1e-6), x, 1.0) * pi
     wave = 3.0 * safe.sin() * (safe / 3.0).sin() / (safe * safe)
-    return where(inside, where(x.abs() > 1e-6, wave, 1.0), 0.0)
+    weight: Tensor = where(inside, where(x.abs() > 1e-6, wave, 1.0), 0.0)
+    return weight
 
 
 FILTERS: dict[str, Callable[[Tensor], Tensor]] = {

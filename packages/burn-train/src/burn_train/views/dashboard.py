@@ -300,8 +300,9 @@ class _Printed:
     def __init__(self, show: Callable[[str], None], name: str) -> None:
         self._name = name
         self._lines = _Lines(show, getattr(sys, name))
+        below: Any = self._lines  # the wrapper asks for no more than it has
         self._stream = io.TextIOWrapper(
-            self._lines,  # type: ignore[arg-type]  # asks for no more than this has
+            below,
             "utf-8", "backslashreplace", line_buffering=True, write_through=True,
         )  # fmt: skip
         setattr(sys, name, self._stream)
