@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import random
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -307,6 +308,34 @@ def test_devices_that_record_nothing_say_nothing(caplog):
     assert not caplog.records and learner.captured.replays == 0
 
 
+def _towards_one(out, target):
+    return (out - 1).square().mean()
+
+
+def test_a_loss_function_of_ones_own_is_left_alone_unless_asked():
+    def run(capture, loss):
+        box = {"weight": 1.0}
+        learner = _learner("fusion-flex", _plain, capture)
+        if loss == "closure":
+            learner.loss = lambda out, y: (out - y).square().mean() * box["weight"]
+        elif loss == "forward":
+            learner.forward = lambda model, batch: Step(  # type: ignore[method-assign]
+                out := model(batch[0]), batch[1], (out - batch[1]).abs().mean() * box["weight"]
+            )
+        elif loss == "function":
+            learner.loss = burn.functional.mse_loss
+        else:
+            learner.loss = partial(burn.functional.huber_loss, delta=0.5)
+        bits = _steps(learner, 12, lambda k: box.update(weight=1.0 + (k > 8)))
+        return bits, learner.captured
+
+    for loss in ("closure", "forward", "function", "partial"):
+        (one, captured), (other, _) = run(None, loss), run(False, loss)
+        assert one == other
+        assert (captured.replays > 0) == (loss in ("function", "partial"))
+        assert (captured.why is None) == (loss in ("function", "partial"))
+
+
 def test_other_reasons():
     device = burn.device("fusion-flex").autodiff()
     model = _model(device)
@@ -314,6 +343,6 @@ def test_other_reasons():
     learner = Learner(model, optim.SGD(lr=0.1), nn.MSELoss(), schedule=grouped)
     _steps(learner, 2)
     assert "rate to each group" in learner.captured.why
-    learner = Learner(model, optim.SGD(lr=0.1), lambda out, target: (out - 1).square().mean())
+    learner = Learner(model, optim.SGD(lr=0.1), _towards_one, capture=True)
     learner.train_step((burn.ones(8, 6, device=device.without_autodiff()), "label"))
     assert learner.captured.why == "a batch holds what is no tensor"

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from functools import partial
 from operator import is_
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +16,7 @@ import numpy as np
 
 from burn_core import Module, capture
 from burn_std import ArgumentError, CaptureError
-from burn_tensor import Tensor
+from burn_tensor import Tensor, functional
 from burn_train.observer import LOG
 
 if TYPE_CHECKING:
@@ -130,8 +131,11 @@ class CapturedStep:
         if learner.accumulate != 1:
             return "gradients of several batches make one step"
         kind = type(learner)
-        if kind.forward is not Base.forward and self.wanted is None:
+        own = kind.forward is not Base.forward or "forward" in vars(learner)
+        if own and self.wanted is None:
             return f"{kind.__name__} has its own forward; capture=True if it always does the same"
+        if not own and self.wanted is None and not _is_fixed(learner.loss):
+            return "the loss is a function of its own; capture=True if it always does the same"
         if not hasattr(learner.optimizer, "step_tensors"):
             return f"{type(learner.optimizer).__name__} reads values in its step"
         schedule = learner.schedule
@@ -178,6 +182,17 @@ def _same(one: list[Any], other: list[Any]) -> bool:
     # By identity: tensors have an == of their own. What is compared is held, so none is taken for
     # another that has its place in memory.
     return len(one) == len(other) and all(map(is_, one, other))
+
+
+def _is_fixed(loss: Any) -> bool:
+    """Return whether a loss does the same at every call, or shows in its attributes what not.
+
+    What else a function looks at, in a closure or an object, may be changed between two steps.
+    """
+    if isinstance(loss, partial):
+        return _is_fixed(loss.func)
+    name = getattr(loss, "__name__", "")
+    return loss is None or isinstance(loss, Module) or getattr(functional, name, None) is loss
 
 
 def _undo(learner: Learner) -> Callable[[], None]:
