@@ -11,7 +11,7 @@ import time
 import numpy as np
 import pytest
 
-from burn_dataset import DataLoader
+from burn_dataset import DataLoader, WorkerError
 from burn_dispatch import Device, device
 from burn_nn import Dropout, Linear, MSELoss, ReLU, Sequential
 from burn_optim import EMA, AdamW, GradScaler, lr_scheduler
@@ -21,6 +21,7 @@ from burn_train import (
     MAE,
     EarlyStopping,
     HostMetric,
+    Interrupter,
     KeepEvery,
     Learner,
     Mark,
@@ -134,6 +135,40 @@ def test_places_inside_an_epoch_are_saved(learner, loaders, tmp_path, monkeypatc
     training.run(learner())
     assert marks == [(0, 2), (0, 4), (1, 0)]
     assert training.checkpoints.marks() == [(1, 0)]
+
+
+@pytest.mark.parametrize("told", [True, False])
+def test_workers_that_end_at_the_same_signal_do_not_cost_the_place(
+    learner, loaders, parameters, tmp_path, told
+):
+    class Ended(DataLoader):
+        def _batches(self, epoch, start):
+            for k, batch in enumerate(super()._batches(epoch, start), start):
+                if (epoch, k) == (1, 3) and training.interrupter is button:
+                    if told:
+                        button.stop("terminated")
+                    raise WorkerError("DataLoader", "a worker process ended")
+                yield batch
+
+    button = Interrupter()
+    train, valid = loaders()
+    ended = Ended(train.dataset, 4, shuffle=True, seed=3, device=train.device)
+    training = SupervisedTraining(
+        ended, valid, epochs=3, directory=tmp_path, view="plain", interrupter=button
+    )
+    if not told:
+        with pytest.raises(WorkerError):
+            training.run(learner())
+        return
+    assert training.run(learner()).reason == "terminated"
+    assert training.checkpoints.latest() == Mark(1, 3)
+    training.interrupter = Interrupter()
+    second = learner(5)
+    training.run(second, resume=True)
+    whole = learner()
+    SupervisedTraining(*loaders(), epochs=3, view="plain").run(whole)
+    for a, b in zip(parameters(second), parameters(whole), strict=True):
+        assert (a == b).all()
 
 
 @pytest.mark.parametrize("save", [True, False])

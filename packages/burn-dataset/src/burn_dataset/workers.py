@@ -43,8 +43,11 @@ def work(recipe: Recipe, pipe: Connection) -> None:
         recipe: what batches are made with.
         pipe: brings requests, takes answers.
     """
-    # The loader's process decides when to stop; a Ctrl-C reaches the whole group.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    # The loader's process decides when to stop; a Ctrl-C, or a terminal that is closed, reaches the
+    # whole group.
+    for name in ("SIGINT", "SIGHUP"):
+        if hasattr(signal, name):
+            signal.signal(getattr(signal, name), signal.SIG_IGN)
     os.environ["BURN_DEVICE"] = _NO_DEVICE
     slots = Slots()
     streams: dict[int, Iterator[tuple[int, Any]]] = {}

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any
 
+from burn_dataset import WorkerError
 from burn_std import TrainError
 from burn_tensor import Tensor
 from burn_train.checkpoint import Mark, Saved, Writer
@@ -43,6 +44,7 @@ class Run:
         self._seen: dict[str, Tensor] = {}  # by the metrics, of that epoch
         self._before = 0.0  # seconds of that epoch
         self._stopped = False  # early stopping has spoken
+        self._cut_short = False  # the loader ended before its time, when training was to end
         self._best: dict[str, Tensor] | None = None
         self._steps = steps_of(training.train)
         self._start = time.perf_counter()
@@ -152,7 +154,7 @@ class Run:
         interrupter, save_every, gathers = t.interrupter, t.save_every, learner.accumulate > 1
         due = self._pace.due if self._tell.live else _never
         before = self._items - split.count
-        for batch, last in with_last(iter(loader), known):
+        for batch, last in with_last(self._until_stopped(loader), known):
             step = train_step(batch, metrics, last=last, keep=keep)
             k += 1
             self._done = (epoch - 1) * self._steps + k if self._steps else self._done + 1
@@ -171,7 +173,17 @@ class Run:
             if save_every and not last and k % save_every == 0:
                 self._save_inside(epoch, k, split, start)
         self._items = before + split.count
-        return None
+        return k if interrupter.should_stop and self._cut_short else None
+
+    def _until_stopped(self, loader: Any) -> Iterator[Any]:
+        """Yield batches; a worker that ends at the signal that ends the training ends them."""
+        self._cut_short = False
+        try:
+            yield from iter(loader)
+        except WorkerError:
+            if not self.training.interrupter.should_stop or not self.learner.between_steps:
+                raise
+            self._cut_short = True
 
     def _validate(self, epoch: int) -> dict[str, float]:
         loader: Any = self.training.valid
