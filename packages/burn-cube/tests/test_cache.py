@@ -78,6 +78,15 @@ def test_the_size_is_bounded_and_the_oldest_go_first(path):
     assert cache.get(b"huge") is None and cache.get(b"29") is not None
 
 
+def test_a_write_does_not_read_what_is_kept(path):
+    kept = DiskCache(path)
+    kept.put(b"key", b"code")
+    with sqlite3.connect(path) as db:
+        plan = db.execute("EXPLAIN QUERY PLAN SELECT SUM(size) FROM kernels").fetchall()
+    db.close()
+    assert "COVERING INDEX" in plan[0][3]
+
+
 def test_a_folder_that_cannot_be_made_means_no_cache(tmp_path):
     (tmp_path / "file").write_text("")
     cache = DiskCache(tmp_path / "file" / "kernels.sqlite")

@@ -29,6 +29,9 @@ _SCHEMA = (
     "CREATE TABLE IF NOT EXISTS kernels (key BLOB PRIMARY KEY, digest BLOB NOT NULL, "
     "data BLOB NOT NULL, size INTEGER NOT NULL, used REAL NOT NULL)"
 )
+# Sums of sizes and what to evict are read from it: in the table they stand behind the code, so
+# that every write would read all that is kept.
+_INDEX = "CREATE INDEX IF NOT EXISTS kernels_by_use ON kernels (used, size)"
 T = TypeVar("T")
 
 
@@ -175,6 +178,7 @@ class DiskCache:
         # A power cut may lose entries or damage the file; both are misses.
         made.execute("PRAGMA synchronous=OFF")
         made.execute(_SCHEMA)
+        made.execute(_INDEX)
         return made
 
     def _put_aside(self) -> bool:
