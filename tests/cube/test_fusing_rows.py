@@ -222,3 +222,17 @@ def test_views_of_views_that_others_read() -> None:
 
     for one, other in zip(program(x), program(burn.tensor(x.numpy(), device=EAGER)), strict=True):
         assert np.array_equal(one.numpy(), other.numpy())
+
+
+@pytest.mark.parametrize("count", [2, 3])
+def test_what_waits_in_the_memory_of_another_result_is_read_before_that_is_written(
+    count: int,
+) -> None:
+    (x,) = tensors(FUSED, (40, 21))
+
+    def program(x: Any) -> list[Any]:
+        return [softmax(x * (k + 0.5)) for k in range(count)]
+
+    found, expected = program(x), program(burn.tensor(x.numpy(), device=EAGER))
+    for one, other in zip(found, expected, strict=True):
+        assert np.array_equal(one.numpy(), other.numpy())

@@ -278,12 +278,13 @@ class Writer:
 
     def store(self, values: Values) -> None:
         """Write the results of a walk, and what waits for later ones."""
-        order = self.order
-        for p, (walk, room) in order.kept.items():
-            if walk == values.walk and room != p:
-                values.at.store(self.outs[room], self.start, values.of(p))
-        for p in order.writes[values.walk] if values.walk < len(order.writes) else ():
-            values.at.store(self.outs[p], self.start, values.of(p))
+        order, walk = self.order, values.walk
+        kept = [(p, room) for p, (at, room) in order.kept.items() if at == walk and room != p]
+        written = order.writes[walk] if walk < len(order.writes) else ()
+        # All are computed before the first is written: one may wait in the memory of another.
+        made = [(room, values.of(p)) for p, room in (*kept, *((p, p) for p in written))]
+        for room, value in made:
+            values.at.store(self.outs[room], self.start, value)
 
 
 class _Rows(Writer):
