@@ -297,7 +297,9 @@ class FusionBackend(Backend):
                 constants["OUT"] = known
                 constants["NEW_OUT"] = self._out_dtype(entry, known)
                 x = entry.inputs[0].name
-                lines = [f"sh_ = {x}_v.shape; ss_ = None"]
+                # The dtype first: of two reasons to refuse, backends name that one.
+                lines = ["try: od_ = OUT[d_]", "except KeyError: od_ = NEW_OUT(d_)"]
+                lines.append(f"sh_ = {x}_v.shape; ss_ = None")
                 if len(entry.inputs) == 2:
                     from burn_ir.rules.basic import broadcast_shapes
 
@@ -308,7 +310,7 @@ class FusionBackend(Backend):
                     lines.append(
                         f"if sh_ is not {y}_v.shape: ss_ = sh_, {y}_v.shape; sh_ = BCAST[ss_]"
                     )
-                return [*lines, "try: od_ = OUT[d_]", "except KeyError: od_ = NEW_OUT(d_)"], "ss_"
+                return lines, "ss_"
         constants["INFER"] = self.infer(entry)
         constants["TUPLE"] = tuple
         target = "specs_" if entry.multi else "sh_, od_"
