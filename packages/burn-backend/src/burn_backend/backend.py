@@ -207,6 +207,10 @@ class Backend:
             remedy=f"Put model and tensors on burn.device('fusion-{self.name}').",
         )  # fmt: skip
 
+    def in_step(self) -> bool:
+        """Return whether what this thread does is being written down by `step_log`."""
+        return False
+
     def settled(self, payload: Any) -> Any:
         """Return what plans read in the place of a payload (lazy backends compute it)."""
         return payload

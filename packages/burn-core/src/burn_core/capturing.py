@@ -9,13 +9,20 @@ from __future__ import annotations
 
 import functools
 import gc
+import threading
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import nullcontext
+from enum import Enum
+from numbers import Number
 from sys import getrefcount
+from types import BuiltinFunctionType, FunctionType
 from typing import Any, NamedTuple
 
 from burn_core.module import Module
 from burn_core.parameter import Parameter
-from burn_std import ArgumentError, CaptureError
+from burn_dispatch import Device, current_scope
+from burn_std import ArgumentError, CaptureError, DType
 from burn_tensor import Tensor
 
 # Calls that run as usual, so that plans and states exist; records that may fail to agree.
@@ -26,6 +33,11 @@ INSTANCES = 16
 # Where an input of a plan comes from: `argument`, `state`, `constant` and a number, or `made` and
 # the run and position that made it.
 Source = tuple[Any, ...]
+# C-level setter of the payload slot: a loop over it is one call that no signal can split.
+_set_payload: Any = Tensor.v.__set__  # type: ignore[misc]
+# What an argument may be beside tensors: values that say by themselves whether they changed.
+_VALUES = (type(None), str, bytes, Number, Enum, DType, Device)
+_FUNCTIONS = (type, FunctionType, BuiltinFunctionType)
 _SUBJECT = {"capture": "a step", "explain": "a program that is explained"}
 
 
@@ -34,20 +46,23 @@ def capture(fn: Callable[..., Any], *, state: Any = ()) -> Capture:
 
     Every call is one step, with the same results as a call of `fn`: the first ones run as usual,
     later ones are replayed. Tensors that come as arguments may change from call to call; another
-    shape is another step, with its own first calls. What `fn` rebinds must be in `state`. Results
-    come detached.
+    shape is another step, with its own first calls, and so is another value of an argument that is
+    no tensor, and another scope (`no_grad`, `autocast`). What `fn` rebinds must be in `state`, and
+    so must what others rebind between the calls. Results come detached. Inside another captured
+    step it is its function.
 
     Args:
         fn: the step. Its Python runs in the first calls only: a replay takes no branch anew,
             appends to no list and prints nothing. It may read nothing on the host, and keep no
-            tensor that it does not return. A module in `state` may get other parameters or
-            settings between calls; the step is then taken down again.
+            tensor that it does not return. A module or optimizer in `state` may get other
+            parameters or settings between calls; the step is then taken down again.
         state: modules, optimizers, schedules, tensors, or lists and dicts of them, that the step
             reads and changes. A schedule goes on in a replay as it did in the step.
 
     Raises:
         CaptureError: the device records nothing; later, when the step is called: it reads a value,
             a value escapes from it, or a number or tensor in it changes from call to call.
+        ArgumentError: what stands in `state`, or an argument of a call, is of another kind.
 
     Example:
         >>> device = burn.device("fusion-flex").autodiff()
@@ -83,19 +98,30 @@ class Capture:
                     got=type(part).__name__,
                 )  # fmt: skip
         self._instances: dict[Any, _Instance] = {}
-        self._last: tuple[list[tuple[Any, Any, Any]], _Instance] | None = None
+        self._last: tuple[list[tuple[Any, ...]], _Instance, Any] | None = None
+        self._lock = threading.RLock()
         self.replays = 0
         functools.update_wrapper(self, fn, updated=())
+
+    def __reduce__(self) -> Any:
+        raise CaptureError(
+            "capture", "a captured step is neither copied nor pickled",
+            got="its function would go on with the state of the original",
+            remedy="Capture the function again, with the copy as its state.",
+        )  # fmt: skip
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run one step."""
         last = self._last
-        if last is not None and not kwargs and len(args) == len(last[0]):
+        if (
+            last is not None and not kwargs and len(args) == len(last[0])
+            and current_scope() is last[2]
+        ):  # fmt: skip
             # Tensors like those of the last call: nothing has to be looked up.
-            for x, (shape, dtype, context) in zip(args, last[0], strict=True):
+            for x, (shape, dtype, context, tracked) in zip(args, last[0], strict=True):
                 if x.__class__ is not Tensor or x.b is not context:
                     break
-                if x.v.shape != shape or x.v.dtype is not dtype:
+                if x.v.shape != shape or x.v.dtype is not dtype or (x.node is None) is tracked:
                     break
             else:
                 out, replayed = last[1].step(args, kwargs, args)
@@ -106,25 +132,27 @@ class Capture:
     def _slow(self, args: Any, kwargs: Any) -> Any:
         given = [*_flat((args, kwargs))]
         tensors = [x for x in given if isinstance(x, Tensor)]
-        shapes = [
-            (x.shape, x.dtype, id(x.b)) if isinstance(x, Tensor) else (x.__class__, repr(x))
-            for x in given
-        ]
+        shapes = [_looks(x) for x in given]
         # One tensor in two places is another step: afterwards nobody knows which place was meant.
         first: dict[int, int] = {}
         twice = tuple([first.setdefault(id(x.v), k) for k, x in enumerate(tensors)])
-        key = (_form((args, kwargs)), tuple(shapes), twice)
-        instance = self._instances.get(key)
-        if instance is None:
-            if len(self._instances) >= INSTANCES:
-                del self._instances[next(iter(self._instances))]
-            instance = self._instances[key] = _Instance(self._fn, self._state)
+        scope = current_scope()
+        # Who measures sees the same step.
+        key = (_form((args, kwargs)), tuple(shapes), twice, scope._replace(watched=False))
+        with self._lock:
+            instance = self._instances.get(key)
+            if instance is None:
+                if len(self._instances) >= INSTANCES:
+                    del self._instances[next(iter(self._instances))]
+                made = _Instance(self._fn, self._state, self._lock)
+                instance = self._instances[key] = made
         out, replayed = instance.step(args, kwargs, tensors)
         self.replays += replayed
         self._last = None
         alone = len(first) == len(tensors)
         if replayed and alone and not kwargs and all(x.__class__ is Tensor for x in args):
-            self._last = [(x.v.shape, x.v.dtype, x.b) for x in args], instance
+            like = [(x.v.shape, x.v.dtype, x.b, x.node is not None) for x in args]
+            self._last = like, instance, scope
         return out
 
 
@@ -192,6 +220,7 @@ class _Places:
         ]
         self._moving = [part for part in state if hasattr(part, "step_tensors")]
         self.schedules = [part for part in state if _is_schedule(part)]
+        self.counters = [part for part in state if hasattr(part, "step_count")]
         # What Python code of the modules can read: their attributes, and what stands in lists.
         self._held: list[Any] = []
         for part in state:
@@ -200,10 +229,12 @@ class _Places:
                 self._held += [v for v in vars(module).values() if v.__class__ in (list, dict)]
         # Kept alive, so that no other object can get one of their ids.
         self._kept = [[*(h.values() if h.__class__ is dict else h)] for h in self._held]
+        self._kept += [part.step_settings() for part in self._moving]
         self._ids = self._looked()
 
     def _looked(self) -> list[list[int]]:
         held = [[*map(id, h.values() if h.__class__ is dict else h)] for h in self._held]
+        held += [[*map(id, part.step_settings())] for part in self._moving]
         # Whether a parameter is frozen stands on itself.
         return [*held, [t.node is None for part in self._fixed for t in part]]
 
@@ -225,6 +256,19 @@ class _Places:
             out += part.step_rates()
         return out
 
+    def counts(self) -> list[int]:
+        """Return how far what counts steps has come."""
+        return [*(s.position for s in self.schedules), *(c.step_count for c in self.counters)]
+
+    def move(self, moves: Sequence[int]) -> None:
+        """Count on, as steps do that run."""
+        own = len(self.schedules)
+        for schedule, by in zip(self.schedules, moves[:own], strict=True):
+            for _ in range(by):
+                schedule.step()
+        for counter, by in zip(self.counters, moves[own:], strict=True):
+            counter.step_count += by
+
 
 class _Replay(NamedTuple):
     """A step that is replayed.
@@ -235,7 +279,7 @@ class _Replay(NamedTuple):
         after: where the new values of the state come from.
         constants: payloads.
         rates: rates of the state that no number of the step follows.
-        moves: steps that each schedule makes.
+        moves: steps that each schedule makes, and whatever else counts them.
         draws: random numbers of the step are counted on by this.
     """
 
@@ -252,9 +296,10 @@ class _Replay(NamedTuple):
 class _Instance:
     """The step for arguments of one form."""
 
-    def __init__(self, fn: Callable[..., Any], state: Sequence[Any]) -> None:
+    def __init__(self, fn: Callable[..., Any], state: Sequence[Any], lock: Any) -> None:
         self.fn = fn
         self.state = state
+        self.lock = lock
         self.calls = 0
         self.records: list[_Record] = []
         self.tries = 0
@@ -264,12 +309,23 @@ class _Instance:
 
     def step(self, args: Any, kwargs: Any, tensors: Sequence[Tensor]) -> tuple[Any, bool]:
         """Run one step; return its result and whether it was a replay."""
-        self.calls += 1
+        replay = self.replay
+        # Threads take turns, but where nothing is changed.
+        alone = replay is None or any(s[0] == "made" for s in replay.after)
+        with self.lock if alone else nullcontext():
+            return self._step(args, kwargs, tensors)
+
+    def _step(self, args: Any, kwargs: Any, tensors: Sequence[Tensor]) -> tuple[Any, bool]:
         if self.places is None:
-            self.places = _Places(self.state)
-            self.resource = _resource([*tensors, *self.places.tensors()])
-            with self.resource.backend.step_log():
-                pass  # says at the first call if the device cannot do it
+            places = _Places(self.state)
+            self.resource = _resource([*tensors, *places.tensors()])
+            if not self.resource.backend.in_step():
+                with self.resource.backend.step_log():
+                    pass  # says at the first call if the device cannot do it
+            self.places = places
+        if self.resource.backend.in_step():
+            return _mapped(self.fn(*args, **kwargs), _detached), False
+        self.calls += 1
         if self.calls <= WARM:
             out = _mapped(self.fn(*args, **kwargs), _detached)
             self.resource.backend.flush()
@@ -279,7 +335,7 @@ class _Instance:
         if replay is not None and not self.places.unchanged():
             # Somebody gave a module another parameter or setting: the step begins anew.
             self.replay, self.records, self.tries, self.calls = None, [], 0, 0
-            return self.step(args, kwargs, tensors)
+            return self._step(args, kwargs, tensors)
         if replay is not None:
             rates = self.places.rates()
             if all(rates[k] == v for k, v in replay.rates.items()):
@@ -295,14 +351,12 @@ class _Instance:
         backend = resource.backend
         for t in (*tensors, *places.tensors()):
             backend.settled(t.v)
-        positions = [s.position for s in places.schedules]
+        counts = places.counts()
         before = resource.random_state()
         with backend.step_log() as log:
             record = _Record(log, tensors, places, places.rates(), before)
             out = _mapped(self.fn(*args, **kwargs), _detached)
-        record.moves = [
-            s.position - p for s, p in zip(places.schedules, positions, strict=True)
-        ]  # fmt: skip
+        record.moves = [now - n for now, n in zip(places.counts(), counts, strict=True)]
         record.draws = resource.random_state()[1] - before[1]
         last = len(log.runs)
         for leaf in _flat(out):
@@ -391,16 +445,19 @@ class _Instance:
             made.append(run.run([payload(s) for s in sources], numbers))
         # Nothing was changed until here, so a failed replay leaves the last good state.
         value = backend.standing_for
+        rebound: list[Tensor] = []
+        fresh: list[Any] = []
         for owner, source in zip(owners, replay.after, strict=True):
             if source[0] == "made":
-                owner.v = value(payload(source))
+                rebound.append(owner)
+                fresh.append(value(payload(source)))
                 if isinstance(owner, Parameter) and owner._twin is not None:
-                    owner._twin.v = owner.v
+                    rebound.append(owner._twin)
+                    fresh.append(fresh[-1])
+        deque(map(_set_payload, rebound, fresh), 0)
         if replay.draws:
             resource.set_random_state((seed, counter + replay.draws))
-        for schedule, moves in zip(places.schedules, replay.moves, strict=True):
-            for _ in range(moves):
-                schedule.step()
+        places.move(replay.moves)
         context = resource.plain_context()
         leaves = iter(replay.results)
 
@@ -515,6 +572,25 @@ def _resource(tensors: Sequence[Tensor], op: str = "capture") -> Any:
             remedy=given if op == "capture" else "Give tensors of one device as arguments.",
         )  # fmt: skip
     return next(iter(found.values()))
+
+
+def _looks(x: Any) -> Any:
+    """Return what a step depends on of an argument.
+
+    Raises:
+        ArgumentError: it may change without being seen to.
+    """
+    if isinstance(x, Tensor):
+        return x.shape, x.dtype, id(x.b), x.node is not None
+    if isinstance(x, _FUNCTIONS):
+        return x
+    if not isinstance(x, _VALUES):
+        raise ArgumentError(
+            "capture", "arguments of a captured step are tensors, numbers, names and functions",
+            got=type(x).__name__,
+            remedy="Make a tensor of an array; put what holds tensors into state=.",
+        )  # fmt: skip
+    return x.__class__, repr(x)
 
 
 def _detached(x: Tensor) -> Any:

@@ -155,9 +155,22 @@ class FusionBackend(Backend):
 
     # ---- captured steps -------------------------------------------------------------------------
 
+    def in_step(self) -> bool:
+        """Return whether this thread is inside of a step that is written down."""
+        return self.recorder.tls.log is not None
+
     @contextmanager
     def step_log(self, op: str = "capture") -> Iterator[StepLog]:
-        """Write down the plans that this thread runs inside; nothing may be read meanwhile."""
+        """Write down the plans that this thread runs inside; nothing may be read meanwhile.
+
+        Raises:
+            CaptureError: another one is open in this thread.
+        """
+        outer = self.recorder.tls.log
+        if outer is not None:
+            raise CaptureError(
+                op, f"{outer.subject} runs no other inside", remedy="Take it out of the step."
+            )
         self.recorder.flush_open()
         log = self.recorder.tls.log = StepLog(op)
         try:

@@ -65,8 +65,7 @@ class EMA:
         Raises:
             ShapeError: a parameter has no average of its shape.
         """
-        n = self.updates
-        decay = min(self.decay, (1 + n) / (10 + n)) if self.warmup else self.decay
+        (share_of_new,) = self.step_rates()
         trained = list(_trained(model))
         for path, p in trained:
             have = self._averages.get(path)
@@ -77,7 +76,7 @@ class EMA:
         for ctx, named in _together(trained):
             old = [self._averages[path] for path, _ in named]
             new = [snapshot(p) for _, p in named]
-            found = ctx.lerp_all(old, new, ctx.scalar(1.0 - decay, float64))
+            found = ctx.lerp_all(old, new, ctx.scalar(share_of_new, float64))
             self._averages |= {path: t for (path, _), t in zip(named, found, strict=True)}
         self.updates += 1
 
@@ -86,8 +85,22 @@ class EMA:
         return list(self._averages.values())
 
     def step_rates(self) -> list[float]:
-        """Return the numbers that a step takes from it: none."""
+        """Return the number that a step takes from it: the share of the new weights."""
+        n = self.updates
+        return [1.0 - (min(self.decay, (1 + n) / (10 + n)) if self.warmup else self.decay)]
+
+    def step_settings(self) -> list[Any]:
+        """Return what else a step depends on: nothing."""
         return []
+
+    @property
+    def step_count(self) -> int:
+        """How many steps there were; a captured step counts on without `update`."""
+        return self.updates
+
+    @step_count.setter
+    def step_count(self, count: int) -> None:
+        self.updates = count
 
     def averaged(self, model: M) -> M:
         """Return a copy of a model that has the averages as its weights.

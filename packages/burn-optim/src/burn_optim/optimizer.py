@@ -401,6 +401,12 @@ class Optimizer:
         """Return the learning rates that a step takes when none is given."""
         return [owner.lr for owner in self._every()]
 
+    def step_settings(self) -> list[Any]:
+        """Return what else a step depends on, one object each."""
+        settings = [v for o in self._every() for k, v in vars(o).items()
+                    if k != "lr" and not k.startswith("_")]  # fmt: skip
+        return [*settings, *self.groups]
+
     def _every(self) -> list[Optimizer]:
         return [self, *(g.optimizer for g in self.groups if g.optimizer is not self)]
 

@@ -165,6 +165,10 @@ class GradScaler:
         """Return the numbers that a step takes from it: none."""
         return []
 
+    def step_settings(self) -> list[Any]:
+        """Return what else a step depends on."""
+        return [self.enabled, self.growth_factor, self.backoff_factor, self.growth_interval]
+
     def get_scale(self) -> float:
         """Return the scale; reads it on the host."""
         return float(self._scale.item()) if self.enabled else 1.0

@@ -95,8 +95,6 @@ class CapturedStep:
         if step.replays > before:
             learner.grad_norm = norm
             learner.steps += 1
-            if learner.ema is not None:
-                learner.ema.updates += 1
         elif self._own_random:
             self._give_up("the step draws random numbers of Python or numpy")
         elif before == 0 and self._calls >= PATIENCE:

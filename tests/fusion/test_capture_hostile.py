@@ -1,0 +1,217 @@
+"""`burn.capture` under what nobody should do to it: what a replay depends on is never stale."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import burn
+from burn import nn, optim
+
+F = burn.functional
+RNG = np.random.default_rng(1)
+X = [RNG.standard_normal((3, 4)).astype(np.float32) for _ in range(14)]
+
+
+@pytest.fixture(params=["fusion-flex", "fusion-cpu"])
+def name(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+def steps(name: str, captured: bool, change: Callable[[Any, Any], None]) -> list[Any]:
+    """Return losses and weights of a training in whose midst something is changed."""
+    device = burn.device(name).autodiff()
+    burn.manual_seed(0)
+    model, optimizer = nn.Linear(4, 2, device=device), optim.AdamW(lr=0.01)
+
+    def train(x: Any) -> Any:
+        loss = model(x).square().mean()
+        optimizer.step(model, loss.backward())
+        return loss
+
+    step: Any = burn.capture(train, state=(model, optimizer)) if captured else train
+    losses = []
+    for k, x in enumerate(X):
+        if k == 8:
+            change(model, optimizer)
+        losses.append(step(burn.tensor(x, device=device.without_autodiff())).item())
+    if captured:
+        assert step.replays >= 4
+    return [losses, model.weight.tolist(), model.bias.tolist()]
+
+
+CHANGES = {
+    "weight decay": lambda m, o: setattr(o, "weight_decay", 0.5),
+    "betas": lambda m, o: setattr(o, "betas", (0.5, 0.5)),
+    "rate": lambda m, o: setattr(o, "lr", 0.5),
+    "group": lambda m, o: o.add_group("bias", weight_decay=0.0, lr=0.3),
+    "weights": lambda m, o: m.load_state_dict({k: v + 1 for k, v in m.state_dict().items()}),
+    "state": lambda m, o: o.load_state_dict(m, {k: v * 0 for k, v in o.state_dict(m).items()}),
+}
+
+
+@pytest.mark.parametrize("what", CHANGES)
+def test_what_others_change_between_steps_counts(name: str, what: str) -> None:
+    assert steps(name, True, CHANGES[what]) == steps(name, False, CHANGES[what])
+
+
+def test_scopes_around_a_call_are_part_of_the_step(name: str) -> None:
+    device = burn.device(name)
+    model = nn.Linear(4, 4, device=device)
+    step = burn.capture(lambda x: model(x), state=model)
+    x = burn.tensor(X[0], device=device)
+    for _ in range(2):
+        for _ in range(6):
+            assert step(x).dtype is burn.float32
+        with burn.autocast(burn.bfloat16):
+            for _ in range(6):
+                assert step(x).dtype is burn.bfloat16
+    assert step.replays >= 12
+
+
+def test_no_grad_around_a_call_is_part_of_the_step(name: str) -> None:
+    w = burn.ones(4, device=burn.device(name).autodiff()).require_grad()
+
+    def slope(x: Any) -> Any:
+        loss = (x * w).sum()
+        return w.grad(loss.backward()) if loss.is_tracked() else loss
+
+    step, x = burn.capture(slope, state=[w]), burn.tensor(X[0], device=burn.device(name))
+    for _ in range(6):
+        assert step(x).shape == (4,)
+    with burn.no_grad():
+        assert step(x).shape == ()
+    assert step(x).shape == (4,)
+
+
+def test_an_argument_that_takes_gradients_is_another_one(name: str) -> None:
+    device = burn.device(name).autodiff()
+
+    def slope(x: Any) -> Any:
+        loss = (x * x).sum()
+        return x.grad(loss.backward()) if x.is_require_grad() else loss
+
+    step, x = burn.capture(slope), burn.ones(3, device=device)
+    for _ in range(6):
+        assert step(x).item() == 3
+    assert step(burn.ones(3, device=device).require_grad()).tolist() == [2, 2, 2]
+
+
+def test_a_captured_step_in_another_is_its_function(name: str) -> None:
+    def twice(captured: bool) -> list[float]:
+        device = burn.device(name).autodiff()
+        burn.manual_seed(0)
+        model, optimizer = nn.Linear(4, 2, device=device), optim.SGD(lr=0.1)
+
+        def train(x: Any) -> Any:
+            loss = model(x).square().mean()
+            optimizer.step(model, loss.backward())
+            return loss
+
+        state = (model, optimizer)
+        inner: Any = burn.capture(train, state=state) if captured else train
+        outer: Any = lambda x: inner(x) * 2  # noqa: E731
+        if captured:
+            outer = burn.capture(outer, state=state)
+        found = [outer(burn.tensor(x, device=device.without_autodiff())).item() for x in X]
+        assert not captured or outer.replays == 10
+        return found
+
+    assert twice(True) == twice(False)
+
+
+def test_a_captured_step_is_explained_as_its_function(name: str) -> None:
+    x = burn.tensor(X[0], device=burn.device(name))
+    step = burn.capture(lambda x: (x * 2 + 1).sum())
+    for _ in range(6):
+        step(x)
+    assert (
+        burn.explain(step, x).operations == burn.explain(lambda x: (x * 2 + 1).sum(), x).operations
+    )
+    with pytest.raises(burn.CaptureError, match="runs no other inside"):
+        burn.explain(lambda x: burn.explain(lambda y: y + 1, x), x)
+    assert step(x).item() == (x * 2 + 1).sum().item()
+
+
+class Setting:
+    value = 2.0
+
+
+@pytest.mark.parametrize("given", [np.ones(5000, np.float32), Setting(), nn.Flatten()])
+def test_arguments_that_may_change_unseen_are_refused(name: str, given: Any) -> None:
+    step = burn.capture(lambda x, given: x * 2)
+    with pytest.raises(burn.ArgumentError, match=type(given).__name__):
+        step(burn.tensor(X[0], device=burn.device(name)), given)
+
+
+def test_values_and_functions_as_arguments(name: str) -> None:
+    x = burn.ones(3, device=burn.device(name))
+    step = burn.capture(lambda x, fn, scale, dtype=None: fn(x).to(dtype or x.dtype) * scale)
+    for _ in range(7):
+        assert step(x, F.relu, 2.0).tolist() == [2.0] * 3
+        assert step(x, F.silu, 2.0).tolist() == (F.silu(x) * 2).tolist()
+        assert step(x, F.relu, np.float32(3)).tolist() == [3.0] * 3
+        assert step(x, F.relu, 2, dtype=burn.int32).dtype is burn.int32
+    assert step.replays == 12
+
+
+def test_copies_are_refused(name: str) -> None:
+    step = burn.capture(len)
+    for copied in (copy.copy, copy.deepcopy, pickle.dumps):
+        with pytest.raises(burn.CaptureError, match="neither copied nor pickled"):
+            copied(step)
+
+
+def test_averages_that_warm_up_are_counted_and_replayed(name: str) -> None:
+    def averaged(captured: bool) -> Any:
+        device = burn.device(name).autodiff()
+        burn.manual_seed(0)
+        model, optimizer = nn.Linear(4, 2, device=device), optim.SGD(lr=0.1)
+        ema = optim.EMA(model, 0.6, warmup=True)
+
+        def train(x: Any) -> Any:
+            loss = model(x).square().mean()
+            optimizer.step(model, loss.backward(), flush=False)
+            ema.update(model)
+            return loss
+
+        step: Any = train
+        if captured:
+            step = burn.capture(train, state=(model, optimizer, ema))
+        losses = [step(burn.tensor(x, device=device.without_autodiff())).item() for x in X]
+        assert not captured or step.replays == 10
+        return losses, ema.updates, [t.tolist() for t in ema.step_tensors()]
+
+    assert averaged(True) == averaged(False)
+
+
+def test_threads_take_turns_where_something_is_changed(name: str) -> None:
+    total = burn.zeros(3, device=burn.device(name))
+    wrong: list[Any] = []
+
+    def add(x: Any) -> Any:
+        total[...] = total + x
+        return total.sum()
+
+    step = burn.capture(add, state=[total])
+
+    def work() -> None:
+        try:
+            for _ in range(50):
+                step(burn.ones(3, device=total.device))
+        except burn.BurnError as error:
+            wrong.append(error)
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert not wrong
+    assert total.tolist() == [200.0] * 3
