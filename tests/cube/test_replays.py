@@ -228,3 +228,19 @@ def test_pointers_of_native_code_belong_to_the_memory_they_lie_in() -> None:
     assert [(p.word, p.base, p.delta) for p in log.pointers] == [
         (0, ("input", 0), 8), (1, ("input", 0), -512),
     ]  # fmt: skip
+
+
+def test_numbers_that_change_seldom_are_never_given_up() -> None:
+    import warnings
+
+    tracking = FUSED.autodiff()
+    model, optimizer = nn.Linear(3, 2, device=tracking), optim.AdamW(lr=0.01)
+    x = burn.ones(5, 3, device=FUSED)
+    before = len(replays())
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for k in range(12):
+            optimizer.weight_decay = k / 100
+            for _ in range(10):
+                optimizer.step(model, model(x).square().mean().backward())
+    assert len(replays()) > before

@@ -31,6 +31,8 @@ Function = Callable[[Sequence[Any], Run], tuple[Any, ...]]
 LAYOUTS = 64
 # Logged runs of one layout, at most: numbers that change and are asked for make each one useless.
 ATTEMPTS = 6
+# Replays after which another log is no attempt that failed: what changes seldom may change often.
+PAID = 4
 # Memory of results is taken over from results that nobody holds any more, up to this size.
 KEPT = 16 << 20
 ALIGN = 64
@@ -55,6 +57,7 @@ class Replay:
         baked: numbers that are part of the launches, by place; a run with others needs another.
         lates: places of the numbers that are not.
         checked: no late number was baked in.
+        runs: how often it ran since anything else was tried.
     """
 
     def __init__(
@@ -66,6 +69,7 @@ class Replay:
         self.lates = lates
         self.log = log
         self.lock = threading.Lock()
+        self.runs = 0
         self.checked = not lates
         runtime: Any = engine.client.runtime
         self.calls = runtime.sequence(log.calls)
@@ -128,6 +132,7 @@ class Replay:
     def run(self, inputs: Sequence[CubeTensor], run: Run) -> tuple[Any, ...]:
         """Make the launches on inputs; the lock is held."""
         engine, log = self.engine, self.log
+        self.runs += 1
         own = [self._memory(k) for k in range(len(self._own))]
         bases = [inputs[k].buf.pointer for k in self._used]  # type: ignore[union-attr]  # logged
         bases += [a.pointer for a in own]
@@ -294,6 +299,8 @@ class Replayed:
     ) -> tuple[Any, ...]:
         """Run the plan and note what it does."""
         engine = self.engine
+        if layout.replay is not None and layout.replay.runs >= PAID:
+            layout.attempts = layout.replay.runs = 0
         if layout.attempts >= ATTEMPTS:
             self._given_up(layout)
             return self.function(inputs, run)
