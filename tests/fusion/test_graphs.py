@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import burn
+import burn_core.graphing
 from burn import nn
 
 CAPTURE = burn.Device.capture()
@@ -195,6 +196,7 @@ def test_wrong_uses_are_typed_errors(tmp_path):
         lambda d: d.update(program={}),
         lambda d: d.update(outputs=[["output0", 99]]),
         lambda d: d.update(outputs=3),
+        lambda d: d.update(outputs=[]),
         lambda d: d.update(inputs=[]),
         lambda d: d.update(weights=["missing"]),
         lambda d: d["program"]["ops"][-1].update(op="no_such_operation"),
@@ -210,6 +212,30 @@ def test_hostile_files_are_refused(change, tmp_path):
     burn.store.save_tensors({}, path, metadata={"burn.graph": json.dumps(data)})
     with pytest.raises((burn.StoreError, burn.GraphError)):
         burn.Graph.load(path)
+
+
+@pytest.mark.parametrize("dim", [-1, 2, True, [0], 1.0, None])
+@pytest.mark.parametrize(
+    "fn",
+    [
+        lambda x: x.index_select(0, (x[:, 0] * 0).long()),
+        lambda x: x.topk(2, 0).values,
+        lambda x: burn.cat([x, x], 0),
+        lambda x: x.cumsum(0),
+    ],
+    ids=["index_select", "topk", "cat", "cumsum"],
+)
+def test_dims_of_hostile_files_are_refused(fn, dim):
+    """Rules that cut shapes in slices take any dim, and kernels trust it."""
+    graph = burn.graph(fn, burn.ones(4, 3, device=CAPTURE))
+    data = graph.to_wire()
+    (op,) = (
+        o for o in data["program"]["ops"] if o["op"] in ("index_select", "topk", "cat", "cumsum")
+    )
+    assert op["static"][0] == 0
+    op["static"][0] = dim
+    with pytest.raises(burn.GraphError):
+        burn_core.graphing._from_wire(json.dumps(data), graph.weights)
 
 
 def test_tensors_have_shapes_and_the_device_is_no_device_to_compute_on():

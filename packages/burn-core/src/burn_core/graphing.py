@@ -82,6 +82,9 @@ class Graph:
         known = zip(runtime.shapes, (e.dtype for e in program.externals), strict=True)
         if found != [(tuple(shape), dtype) for shape, dtype in known]:
             raise GraphError("graph", "inputs and weights are the program's externals", got=found)
+        if not outputs or (single and len(outputs) > 1):
+            raise GraphError("graph", "a graph has outputs, a single one where it says so",
+                             got=len(outputs))  # fmt: skip
         ports = []
         for name, slot in outputs:
             if not -len(outside) <= slot < len(specs):

@@ -320,6 +320,7 @@ def check_program(program: Program, runtime: Runtime) -> tuple[Spec, ...]:
         inputs = [_operand(i, known, outside) for i in op.inputs]
         _check_dtypes(node, entry, inputs)
         known += _inferred(node, entry, op, inputs, values)
+        _check_dims(node, entry, op, inputs)
     return tuple(known)
 
 
@@ -406,6 +407,27 @@ def _check_dtypes(node: str, entry: Entry, inputs: Sequence[Any]) -> None:
     lead = next((g for g in inputs if isinstance(g, Spec)), None)
     if entry.lift and lead is not None and not lead.dtype.is_float:
         raise GraphError(node, "integers are cast to a float before", got=lead)
+
+
+def _check_dims(node: str, entry: Entry, op: Op, inputs: Sequence[Any]) -> None:
+    """Rules and kernels trust dims that are not negative: slices of a shape take any."""
+    lead = next((g for i in inputs for g in (i if isinstance(i, tuple) else (i,)) if g), None)
+    if lead is None:
+        return
+    static = [a for a in entry.attrs if a.kind == "static"]
+    for a, value in zip(static, op.static, strict=True):
+        if a.name not in ("dim", "dim1", "dim2", "dims") or value is None:
+            continue
+        rank = max(len(lead.shape), 1)
+        if a.name == "dims" and type(value) is int:  # how many last ones
+            good = 0 <= value <= rank
+        else:
+            dims = value if isinstance(value, tuple) else (value,)
+            rank += len(dims) if op.name == "unsqueeze" else 0
+            good = all(type(d) is int and 0 <= d < rank for d in dims)
+            good &= op.name == "roll" or len(set(dims)) == len(dims)
+        if not good:
+            raise GraphError(node, f"{a.name} lies in [0, {rank - 1}]", got=value)
 
 
 def _inferred(
