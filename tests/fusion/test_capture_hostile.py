@@ -215,3 +215,53 @@ def test_threads_take_turns_where_something_is_changed(name: str) -> None:
         t.join()
     assert not wrong
     assert total.tolist() == [200.0] * 3
+
+
+def test_settings_may_change_while_the_step_is_taken_down(name: str) -> None:
+    x, drop = burn.ones(64, device=burn.device(name).autodiff()), nn.Dropout(0.0)
+    step = burn.capture(lambda x: drop(x), state=drop)
+    for k in range(12):
+        drop.p = 0.0 if k in (0, 1, 3, 5) else 1.0
+        assert step(x).sum().item() == (64 if k in (0, 1, 3, 5) else 0)
+    assert step.replays == 2
+
+
+def test_a_state_in_another_order_is_read_anew(name: str) -> None:
+    def trained(captured: bool) -> list[Any]:
+        device = burn.device(name).autodiff()
+        burn.manual_seed(0)
+        model = nn.Sequential(nn.Linear(4, 4, device=device), nn.Linear(4, 4, device=device))
+        model[0].freeze()
+        optimizer = optim.AdamW(lr=0.01)
+
+        def train(x: Any) -> Any:
+            loss = model(x).square().mean()
+            optimizer.step(model, loss.backward())
+            return loss
+
+        step: Any = burn.capture(train, state=(model, optimizer)) if captured else train
+        for k, x in enumerate(X * 3):
+            if k == 3:
+                model[0].unfreeze()
+            if k == 20:  # now in the order of the model
+                optimizer.load_state_dict(model, optimizer.state_dict(model))
+            step(burn.tensor(x, device=device.without_autodiff()))
+        assert not captured or step.replays > 20
+        return [p.tolist() for p in model.parameters()]
+
+    assert trained(True) == trained(False)
+
+
+def test_lazy_parameters(name: str) -> None:
+    device = burn.device(name).autodiff()
+    model, optimizer = nn.LazyLinear(2, device=device), optim.SGD(lr=0.1)
+
+    def train(x: Any) -> Any:
+        loss = model(x).square().mean()
+        optimizer.step(model, loss.backward())
+        return loss
+
+    step = burn.capture(train, state=(model, optimizer))
+    for x in X:
+        step(burn.tensor(x, device=device.without_autodiff()))
+    assert step.replays == 10

@@ -231,6 +231,9 @@ class _Places:
         self._kept = [[*(h.values() if h.__class__ is dict else h)] for h in self._held]
         self._kept += [part.step_settings() for part in self._moving]
         self._ids = self._looked()
+        # A lazy parameter gets its value in the first call.
+        made = [t for t in self.tensors() if getattr(t, "is_initialized", True)]
+        self._shapes = [t.v.shape for t in made]
 
     def _looked(self) -> list[list[int]]:
         held = [[*map(id, h.values() if h.__class__ is dict else h)] for h in self._held]
@@ -238,9 +241,9 @@ class _Places:
         # Whether a parameter is frozen stands on itself.
         return [*held, [t.node is None for part in self._fixed for t in part]]
 
-    def unchanged(self) -> bool:
-        """Return whether the modules hold the same parameters, parts and settings as before."""
-        return self._looked() == self._ids
+    def unchanged(self, tensors: Sequence[Tensor]) -> bool:
+        """Return whether modules and optimizers hold the same parts and settings as before."""
+        return self._looked() == self._ids and [t.v.shape for t in tensors] == self._shapes
 
     def tensors(self) -> list[Tensor]:
         """Return the tensors; the objects of an optimizer may change from step to step."""
@@ -331,15 +334,15 @@ class _Instance:
             self.resource.backend.flush()
             self.places = _Places(self.state)
             return out, False
-        replay = self.replay
-        if replay is not None and not self.places.unchanged():
+        replay, owners = self.replay, self.places.tensors()
+        if not self.places.unchanged(owners):
             # Somebody gave a module another parameter or setting: the step begins anew.
             self.replay, self.records, self.tries, self.calls = None, [], 0, 0
             return self._step(args, kwargs, tensors)
         if replay is not None:
             rates = self.places.rates()
             if all(rates[k] == v for k, v in replay.rates.items()):
-                return self._replayed(replay, tensors, rates), True
+                return self._replayed(replay, tensors, owners, rates), True
             self.replay, self.records, self.tries = None, [], 0
         return self._recorded(args, kwargs, tensors), False
 
@@ -368,6 +371,8 @@ class _Instance:
         self.tries += 1
         if len(self.records) == 2:
             self._agreed(*self.records)
+        # What the step itself changed is no change from outside.
+        self.places = _Places(self.state)
         return out
 
     def _agreed(self, old: _Record, new: _Record) -> None:
@@ -401,19 +406,20 @@ class _Instance:
         after, moves, draws = new.after, new.moves, new.draws
         self.records = []
         _check_escapes(new)
-        self.places = _Places(self.state)
         for run, _, _ in made:
             run.inputs = run.outputs = ()
         self.replay = _Replay(made, out, results, after, constants, fixed, moves, draws)
 
     # ---- replaying ----------------------------------------------------------------------------
 
-    def _replayed(self, replay: _Replay, tensors: Sequence[Tensor], rates: list[float]) -> Any:
+    def _replayed(
+        self, replay: _Replay, tensors: Sequence[Tensor], owners: Sequence[Tensor],
+        rates: list[float],
+    ) -> Any:  # fmt: skip
         places, resource = self.places, self.resource
         assert places is not None  # noqa: S101 - made by `step`
         backend = resource.backend
         settled = backend.settled
-        owners = places.tensors()
         for t in owners:
             if t.b.resource is not resource:
                 raise CaptureError(

@@ -405,7 +405,8 @@ class Optimizer:
         """Return what else a step depends on, one object each."""
         settings = [v for o in self._every() for k, v in vars(o).items()
                     if k != "lr" and not k.startswith("_")]  # fmt: skip
-        return [*settings, *self.groups]
+        # Whose state it has, too: that is the order of the tensors.
+        return [*settings, *self.groups, *(p for o in self._every() for p in o._state)]
 
     def _every(self) -> list[Optimizer]:
         return [self, *(g.optimizer for g in self.groups if g.optimizer is not self)]
