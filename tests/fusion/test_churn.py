@@ -104,6 +104,20 @@ def test_dtypes_and_shapes_of_inputs():
     )  # fmt: skip
 
 
+def test_numbers_of_another_dtype():
+    from burn_fusion.churn import difference
+    from burn_ir import CATALOG
+
+    full, add = CATALOG["full"].code, CATALOG["add"].code
+    outside = ((burn.float32, (2,)),)
+    one, other = (
+        (((full, dtype, ()), (add, -1, 0)), outside) for dtype in (burn.float32, burn.float64)
+    )
+    assert difference(one, (1,), other, (1,)) == (
+        "add", "dtype", "a number of float32", "a number of float64",
+    )  # fmt: skip
+
+
 def test_loops_that_settle_say_nothing(device):
     x = burn.ones(8, 4, device=device)
     model = burn.nn.Linear(4, 4, device=device.autodiff())

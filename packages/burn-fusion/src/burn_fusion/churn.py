@@ -121,6 +121,8 @@ def _operation(at: int, one: tuple[Any, ...], other: tuple[Any, ...]) -> tuple[s
         return name, "op", *(words if a == len(one) else words[::-1])
     old, new = one[a], other[b]
     name = _name(other, b)
+    if old == new:  # so the numbers before it differ
+        return name, "dtype", _number(one[at]), _number(other[at])
     if old[0] != new[0]:
         return name, "op", _name(one, a), name
     if new[0] == -1:
@@ -136,6 +138,11 @@ def _operation(at: int, one: tuple[Any, ...], other: tuple[Any, ...]) -> tuple[s
         if a != b:
             return name, "attribute", f"{title}={a!r}", f"{title}={b!r}"
     return name, "shape", _classes(old[-1]), _classes(new[-1])
+
+
+def _number(code: Any) -> str:
+    made = code[0] == _FULL and code[-1] == ()
+    return f"a number of {code[1].name}" if made else "no number"
 
 
 def _behind_numbers(codes: tuple[Any, ...], at: int) -> int:
