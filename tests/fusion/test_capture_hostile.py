@@ -265,3 +265,24 @@ def test_lazy_parameters(name: str) -> None:
     for x in X:
         step(burn.tensor(x, device=device.without_autodiff()))
     assert step.replays == 10
+
+
+def test_gradients_of_parts_are_summed_inside_a_step(name: str) -> None:
+    def trained(captured: bool) -> list[Any]:
+        device = burn.device(name).autodiff()
+        burn.manual_seed(0)
+        model, optimizer = nn.Linear(4, 2, device=device), optim.AdamW(lr=0.01)
+
+        def train(x: Any) -> None:
+            sums = optim.GradientAccumulator()
+            for part in (x[:2], x[2:]):
+                sums.add(model, model(part).square().mean().backward(), weight=part.shape[0])
+            optimizer.step(model, sums.take())
+
+        step: Any = burn.capture(train, state=(model, optimizer)) if captured else train
+        for x in X:
+            step(burn.tensor(x, device=device.without_autodiff()))
+        assert not captured or step.replays == 10
+        return [p.tolist() for p in model.parameters()]
+
+    assert trained(True) == trained(False)

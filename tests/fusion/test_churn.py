@@ -116,6 +116,9 @@ def test_numbers_of_another_dtype():
     assert difference(one, (1,), other, (1,)) == (
         "add", "dtype", "a number of float32", "a number of float64",
     )  # fmt: skip
+    number = (full, burn.float32, ())
+    found = difference(((number,) * 2, ()), (1,), ((number,) * 3, ()), (1,))
+    assert found == ("full", "op", "0 numbers at the end", "1")
 
 
 def test_loops_that_settle_say_nothing(device):

@@ -17,7 +17,7 @@ from burn_backend import (
     specs_of,
 )
 from burn_fusion.recorder import CAP, SOFT, Recorder
-from burn_fusion.segment import Poison, Rebinding, Segment, Value
+from burn_fusion.segment import Poison, Rebinding, Segment, Value, axis_classes
 from burn_fusion.step import StepLog
 from burn_fusion.watching import Watched
 from burn_ir import CATALOG, Entry, Program, Runtime, Spec
@@ -84,6 +84,17 @@ class FusionBackend(Backend):
             if h.seg is seg:
                 return r
 
+    def constant(self, dtype: DType, shape: tuple[int, ...], value: Any) -> Value:
+        """Record a `full`."""
+        made = self.scalar(value, dtype)
+        if shape:
+            seg = made.seg
+            assert seg is not None  # noqa: S101 - it was just recorded
+            made.shape = self._shapes[shape]
+            made.op = (made.op[0], dtype, axis_classes(shape))
+            seg.rt[made.slot] = (shape, value)
+        return made
+
     def sync(self) -> None:
         """Run the segments of all threads and wait."""
         self.recorder.flush_all()
@@ -126,7 +137,10 @@ class FusionBackend(Backend):
         return self.inner.supports_dtype(dtype)
 
     def execute(self, entry: Entry, inputs: Sequence[Any], attrs: Sequence[Any]) -> Any:
-        """Run one operation at once on materialised values."""
+        """Run one operation at once on materialised values; a step that is written down has it."""
+        if entry.name == "full" and self.in_step():
+            dtype, shape, value = attrs
+            return self.constant(dtype, tuple(shape), value)
         self._not_in_a_step(entry.name)
         buffer = self.recorder.buffer
         payloads = [

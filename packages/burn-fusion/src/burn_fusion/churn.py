@@ -115,6 +115,8 @@ def _outside(one: Program, other: Program, upto: int) -> tuple[str, str, str, st
 
 def _operation(at: int, one: tuple[Any, ...], other: tuple[Any, ...]) -> tuple[str, str, str, str]:
     a, b = _behind_numbers(one, at), _behind_numbers(other, at)
+    if a == len(one) and b == len(other):
+        return "full", "op", f"{len(one) - at} numbers at the end", f"{len(other) - at}"
     if a == len(one) or b == len(other):
         name = _name(*((one, a) if b == len(other) else (other, b)))
         words = (f"an end before {name}", name)

@@ -13,7 +13,7 @@ from typing import Any
 from burn_backend import API_VERSION, Backend, Fragments, Kernel
 from burn_fusion.backend import FusionBackend
 from burn_fusion.recorder import Recorder
-from burn_fusion.segment import Holder, Segment, Value, axis_classes
+from burn_fusion.segment import Holder, Segment, Value
 from burn_ir import CATALOG, Entry, Program, Runtime
 from burn_std import PLAIN, CaptureError, DType, parse_dtype
 
@@ -151,17 +151,6 @@ class GraphBackend(FusionBackend):
             got="an operation whose result depends on values",
             remedy="Sizes that depend on data have a static form, as nonzero(size=, fill_value=).",
         )  # fmt: skip
-
-    def constant(self, dtype: DType, shape: tuple[int, ...], value: Any) -> Value:
-        """Record a `full`."""
-        made = self.scalar(value, dtype)
-        if shape:
-            seg = made.seg
-            assert seg is not None  # noqa: S101 - it was just recorded
-            made.shape = self._shapes[shape]
-            made.op = (made.op[0], dtype, axis_classes(shape))
-            seg.rt[made.slot] = (shape, value)
-        return made
 
     def fragments_at_once(self, entry: Entry) -> Fragments:
         """Record inside `no_fusion` too: there is nothing else to do."""
