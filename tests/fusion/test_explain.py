@@ -58,3 +58,25 @@ def test_what_cannot_be_explained() -> None:
     x = burn.ones(2, device=burn.device("fusion-flex"))
     with pytest.raises(burn.CaptureError, match="reads nothing"):
         burn.explain(lambda x: x.sum().item(), x)
+
+
+@pytest.mark.parametrize("name", ["fusion-flex", "fusion-cpu"])
+def test_a_program_that_is_explained_changes_what_it_changes_once(name):
+    device = burn.device(name)
+    x, held = burn.ones(64, device=device), {"total": burn.ones(64, device=device) * 2}
+    device.flush()
+
+    def program(x):
+        held["total"] = held["total"] + x
+
+    burn.explain(program, x)
+    assert held["total"].tolist() == [3.0] * 64
+    burn.explain(program, x)
+    assert held["total"].tolist() == [4.0] * 64
+
+
+def test_no_plan_moves_less_than_the_least(device="fusion-cpu"):
+    x = burn.ones(1000, 10, device=burn.device(device))
+    for program in (lambda x: x[0] + 1, lambda x: x[:0].sum(), lambda x: x[::100], lambda x: x * 2):
+        for plan in burn.explain(program, x).plans:
+            assert plan.least <= sum(k.reads + k.writes for k in plan.kernels)

@@ -214,7 +214,9 @@ class Recorder:
         count = seg.count = len(vals)
         ext = seg.ext[:]
         live = live_slots(vals, count)
-        donate = self._donated(ext) if ext else frozenset()
+        # What is written down runs again on the same inputs.
+        again = self.tls.log is not None
+        donate = self._donated(ext) if ext and not again else frozenset()
         plan = self._plan(vals, count, ext, live, donate)
         if plan.donate:
             # Overwritten inputs cannot be run again, so an interrupt waits.

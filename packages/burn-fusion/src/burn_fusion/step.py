@@ -55,9 +55,13 @@ class PlanRun:
         return out
 
     def least(self) -> int:
-        """Return the bytes that any way to compute the plan's results moves: inputs and results."""
+        """Return the bytes that any way to compute the plan's results moves: inputs and results.
+
+        Of an input that is read through a view that may be more than the plan itself moves.
+        """
         read = sum(_size(v.shape, v.dtype) for v in self.inputs)
-        return read + sum(_size(v.shape, v.dtype) for v in self.outputs)
+        most = read + sum(_size(v.shape, v.dtype) for v in self.outputs)
+        return min(most, sum(r + w for _, r, w in self.units()))
 
     def _bytes(self, slot: int) -> int:
         if slot >= 0:
