@@ -102,3 +102,13 @@ def test_an_index_fault_is_told_once(mode, monkeypatch):
     assert y.numpy().shape == (2, 3)
     device.sync()
     assert (x + 1).sum().item() == 24.0
+
+
+def test_devices_by_name_and_wrong_counts():
+    device = burn.device(f"flex:{next(_INDICES)}")
+    x = burn.ones(10, device=device)
+    (use,) = burn.memory_report(str(device.name))
+    assert use.in_use >= 40 and x.shape == (10,)
+    for top in (-1, "all", 1.5, True):
+        with pytest.raises(burn.ArgumentError, match="top"):
+            burn.memory_report(top=top)

@@ -200,3 +200,22 @@ def test_no_fusion_inside_is_at_once():
     with burn.profile() as found, burn.no_fusion():
         x * 2
     assert [(e.lane, e.name) for e in found.events] == [("operations", "mul")]
+
+
+@pytest.mark.parametrize("name", ["fusion-flex", "fusion-cpu"])
+def test_replays_of_a_captured_step_are_seen(name):
+    x = burn.ones(8, device=burn.device(name))
+    step = burn.capture(lambda x: (x * 2 + 1).sum())
+    for _ in range(6):
+        step(x)
+    with burn.profile() as found:
+        for _ in range(3):
+            step(x)
+    assert step.replays == 5
+    called = [e.name for e in found.events if e.lane in ("launches", "kernels")]
+    assert called.count("sum" if name == "fusion-flex" else "mul add sum") == 3
+
+
+def test_a_number_is_no_path():
+    with pytest.raises(TypeError), burn.profile(1):
+        pass

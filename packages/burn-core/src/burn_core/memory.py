@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 
 from burn_core.module import Module
 from burn_core.parameter import Buffer, Parameter, Pending
-from burn_dispatch import Device, Resource, place_of, resources
-from burn_std import Place
+from burn_dispatch import Device, Resource, device as named, place_of, resources
+from burn_std import ArgumentError, Place
 from burn_tensor import Tensor
 
 # Variables of programs whose names are looked at, per frame: no more than a person would write.
@@ -93,7 +93,7 @@ class MemoryReport(tuple[MemoryUse, ...]):
     __repr__ = __str__
 
 
-def memory_report(device: Device | None = None, top: int = 10) -> MemoryReport:
+def memory_report(device: Device | str | None = None, top: int = 10) -> MemoryReport:
     """Return how much memory is in use, the most there was, and who holds it.
 
     It looks through all objects of the process, so it takes some milliseconds: for a person who
@@ -101,8 +101,11 @@ def memory_report(device: Device | None = None, top: int = 10) -> MemoryReport:
     for the first of: parameters, optimizers, gradients, variables, what a backward will read.
 
     Args:
-        device: the device; all that were used if None.
+        device: the device, or its name; all that were used if None.
         top: holders that are printed.
+
+    Raises:
+        ArgumentError: `top` is no count.
 
     Example:
         >>> device = burn.device("flex:5")
@@ -112,7 +115,9 @@ def memory_report(device: Device | None = None, top: int = 10) -> MemoryReport:
         >>> [(h.kind, h.bytes) for h in use.holders]
         [('parameter', 20000), ('tensor', 6400), ('parameter', 200)]
     """
-    asked = resources() if device is None else [device.resource]
+    if type(top) is not int or top < 0:
+        raise ArgumentError("memory_report", "top is how many holders are printed", got=top)
+    asked = resources() if device is None else [named(device).resource]
     for resource in asked:
         resource.backend.flush()
     found = _Objects()

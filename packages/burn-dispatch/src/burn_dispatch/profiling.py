@@ -353,6 +353,7 @@ def profile(path: str | os.PathLike[str] | None = None) -> Iterator[Profile]:
     """
     from burn_dispatch.device import resources
 
+    target = None if path is None else os.fspath(path)  # a number would be an open file
     made = Profile()
     with _LOCK:
         _OPEN.append(made)
@@ -367,5 +368,5 @@ def profile(path: str | os.PathLike[str] | None = None) -> Iterator[Profile]:
         with _LOCK:
             _OPEN.remove(made)
             made.close()
-        if path is not None:
-            made.save(path)
+        if target is not None:
+            made.save(target)

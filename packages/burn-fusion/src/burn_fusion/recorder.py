@@ -226,9 +226,13 @@ class Recorder:
             self.launch(seg, plan, ext)
         plan.runs += 1
 
-    def launch(self, seg: Segment, plan: Plan, ext: list[Value], run: Any = None) -> None:
-        """Run a plan, or what stands in its place, and note what it returned."""
-        run = plan.run if run is None else run
+    def function_of(self, plan: Plan) -> Any:
+        """Return what runs a plan; profiles put a function that measures in its place."""
+        return plan.run
+
+    def launch(self, seg: Segment, plan: Plan, ext: list[Value]) -> None:
+        """Run a plan and note what it returned."""
+        run = self.function_of(plan)
         payloads = [v.buf for v in ext]
         runner = self.inner.runner
         try:
@@ -238,7 +242,7 @@ class Recorder:
                 seg.outcome = (plan.live, runner.run(run, payloads, seg.rt))
             log = self.tls.log
             if log is not None:
-                log.runs.append(PlanRun(self.inner, plan, seg.vals, ext, seg.rt))
+                log.runs.append(PlanRun(self, plan, seg.vals, ext, seg.rt))
         except Warning:
             raise  # who makes errors of warnings gets them before anything ran, and may read again
         except Exception as cause:  # noqa: BLE001 - becomes the error of the values

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import prod
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from burn_backend import Backend
 from burn_fusion.groups import Fused
 from burn_fusion.plan import Plan, Step
 from burn_fusion.segment import Value
 from burn_std import DType
+
+if TYPE_CHECKING:
+    from burn_fusion.recorder import Recorder
 
 
 class PlanRun:
@@ -21,13 +23,13 @@ class PlanRun:
         numbers: run-time values by slot.
     """
 
-    __slots__ = ("_inner", "_plan", "_specs", "_units", "inputs", "numbers", "outputs")
+    __slots__ = ("_plan", "_recorder", "_specs", "_units", "inputs", "numbers", "outputs")
 
     def __init__(
-        self, inner: Backend, plan: Plan, vals: Sequence[Value], ext: Sequence[Value],
+        self, recorder: Recorder, plan: Plan, vals: Sequence[Value], ext: Sequence[Value],
         numbers: dict[int, tuple[Any, ...]],
     ) -> None:  # fmt: skip
-        self._inner = inner
+        self._recorder = recorder
         self._plan = plan
         self.inputs = list(ext)
         self.outputs = [vals[slot] for slot in plan.live]
@@ -99,10 +101,10 @@ class PlanRun:
 
     def run(self, payloads: list[Any], numbers: dict[int, tuple[Any, ...]]) -> Sequence[Any]:
         """Run the plan on payloads of the inner backend."""
-        runner = self._inner.runner
+        run, runner = self._recorder.function_of(self._plan), self._recorder.inner.runner
         if runner is None:
-            return self._plan.run(payloads, numbers)  # type: ignore[no-any-return]
-        return runner.run(self._plan.run, payloads, numbers)  # type: ignore[no-any-return]
+            return run(payloads, numbers)  # type: ignore[no-any-return]
+        return runner.run(run, payloads, numbers)  # type: ignore[no-any-return]
 
 
 def _size(shape: tuple[int, ...], dtype: DType) -> int:

@@ -34,14 +34,14 @@ class Watched:
             self.watchers.append(watcher)
             recorder.execute = self._execute  # type: ignore[method-assign]  # see above
             recorder.new_plan = self._new_plan  # type: ignore[method-assign]
-            recorder.launch = self._launch  # type: ignore[method-assign]
+            recorder.function_of = self._function_of  # type: ignore[method-assign]
         try:
             yield
         finally:
             with recorder.lock:
                 self.watchers.remove(watcher)
                 if not self.watchers:
-                    del recorder.execute, recorder.new_plan, recorder.launch
+                    del recorder.execute, recorder.new_plan, recorder.function_of
 
     def _span(self, lane: str, name: str, start: float, facts: dict[str, Any]) -> None:
         end = perf_counter()
@@ -68,10 +68,8 @@ class Watched:
         self._span("plans", f"plan of {len(plan.steps)} operations", start, facts)
         return plan
 
-    def _launch(self, seg: Segment, plan: Plan, ext: list[Value], run: Any = None) -> None:
-        if mode() != "check":
-            run = self._measuring(plan)
-        Recorder.launch(self.recorder, seg, plan, ext, run)
+    def _function_of(self, plan: Plan) -> Any:
+        return plan.run if mode() == "check" else self._measuring(plan)
 
     def _measuring(self, plan: Plan) -> Callable[..., Any]:
         """Return the plan's function with kernels that are measured."""
