@@ -139,6 +139,19 @@ def test_a_captured_step_is_explained_as_its_function(name: str) -> None:
     assert step(x).item() == (x * 2 + 1).sum().item()
 
 
+def test_a_mask_on_a_number_is_not_read(name: str) -> None:
+    def masked(x: Any) -> Any:
+        made = x * 1
+        made[made > 1] = 0.5
+        return made
+
+    step = burn.capture(masked)
+    for value in (0.0, 2.0, 3.0, -1.0, 4.0, 0.75, 2.0):
+        x = burn.tensor(value, device=burn.device(name))
+        assert step(x).item() == (0.5 if value > 1 else value)
+    assert step.replays == 3
+
+
 class Setting:
     value = 2.0
 

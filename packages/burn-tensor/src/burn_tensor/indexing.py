@@ -357,6 +357,11 @@ def setitem(x: Tensor, key: Any, value: Tensor) -> Tensor:
     """Return x with x[key] replaced by a value of x's dtype."""
     keys = key if isinstance(key, tuple) else (key,)
     parts = parts_of(keys)
+    if not x.shape and len(keys) == 1 and isinstance(keys[0], TensorBase):
+        # A mask of rank 0 on a number: nothing is read.
+        mask = item_of(x, keys[0])
+        if mask.dtype.is_bool and not mask.shape and all(n == 1 for n in value.shape):
+            return x.b.where(mask, x.b.reshape(value, ()), x)
     found = lookup(x, keys) if parts is None else WINDOWS[x.shape, parts]
     if isinstance(found, Window):
         fitted = _fitted(value, found)
