@@ -284,3 +284,5 @@ OPS: dict[str, Callable[[Any, Any, Any, float, int], Any]] = {
     "coin": lambda x, y, z, s, k: burn.bernoulli(real(x).sigmoid().nan_to_num(0.5)),
 }  # fmt: skip
 RANDOM = frozenset({"random", "normal", "integers", "dropout", "permuted", "coin"})
+# No step or graph has them: their sizes depend on values, or they make a tensor of host data.
+DYNAMIC = frozenset({"masked", "count", "take"})
