@@ -6,6 +6,7 @@ import gc
 import os
 import random
 import threading
+import weakref
 from typing import Any
 
 import numpy as np
@@ -244,3 +245,32 @@ def test_numbers_that_change_seldom_are_never_given_up() -> None:
             for _ in range(10):
                 optimizer.step(model, model(x).square().mean().backward())
     assert len(replays()) > before
+
+
+def test_another_thread_may_clean_up_during_a_native_call(monkeypatch: pytest.MonkeyPatch) -> None:
+    x = burn.rand(64, 64, device=FUSED)
+
+    def program() -> float:
+        y = x @ x
+        return ((y @ x).cumsum(0) @ y).sum().item()
+
+    expected = [program() for _ in range(5)][-1]
+    backend: Any = FUSED.context.resource.backend.inner
+    engine, alive = backend.engine, []
+    held = weakref.ref(engine._scratch.held.storage)
+
+    def cleaning(run: Any) -> None:
+        thread = threading.Thread(target=FUSED.memory_cleanup)
+        thread.start()
+        thread.join()
+        alive.append(held() is not None)
+        run()
+
+    used = [r for r in replays() if r.scratch]
+    for replay in used:
+        calls = replay.calls
+        fake = type("Calls", (), {"words": calls.words, "inner_words": calls.inner_words,
+                                  "run": lambda self, run=calls.run: cleaning(run)})  # fmt: skip
+        monkeypatch.setattr(replay, "calls", fake())
+    assert program() == expected
+    assert alive and all(alive)

@@ -76,15 +76,18 @@ class Engine:
         """Return so many bytes."""
         return self.client.empty(size, d.uint8, "results of plans")
 
-    def scratch(self, size: int) -> int:
-        """Return the address of memory for one native call of this thread."""
+    def scratch(self, size: int) -> DeviceArray | None:
+        """Return memory for one native call of this thread; None where it needs none.
+
+        Who calls holds it: another thread may clean up meanwhile.
+        """
         if not size:
-            return 0
+            return None
         held: DeviceArray | None = getattr(self._scratch, "held", None)
         if held is None or held.length < size:
             self._scratch.held = None  # given back first
             held = self._scratch.held = self.client.empty(size, d.uint8, "scratch of plans")
-        return held.pointer
+        return held
 
     def layout_of(self, x: CubeTensor) -> Any:
         """Return what launches on a tensor depend on but for its address: a number, or a key."""

@@ -136,7 +136,8 @@ class Replay:
         own = [self._memory(k) for k in range(len(self._own))]
         bases = [inputs[k].buf.pointer for k in self._used]  # type: ignore[union-attr]  # logged
         bases += [a.pointer for a in own]
-        bases.append(engine.scratch(self.scratch))
+        scratch = engine.scratch(self.scratch)
+        bases.append(0 if scratch is None else scratch.pointer)
         self.write(bases, run)
         if log.watches:
             engine.record()
@@ -373,7 +374,7 @@ class Replayed:
 
     def forget(self) -> None:
         """Let go of memory that is kept for results to come."""
-        for layout in self._layouts.values():
+        for layout in list(self._layouts.values()):  # other threads may add some
             if layout.replay is not None:
                 layout.replay.forget()
 
