@@ -274,3 +274,15 @@ def test_another_thread_may_clean_up_during_a_native_call(monkeypatch: pytest.Mo
         monkeypatch.setattr(replay, "calls", fake())
     assert program() == expected
     assert alive and all(alive)
+
+
+@pytest.mark.filterwarnings("ignore::burn.ReplayWarning")
+@pytest.mark.parametrize("order", [1, -1])
+def test_a_number_of_another_class_is_another_one(order: int) -> None:
+    """Whole numbers count in integers; a start between them does not."""
+    for start in [2, 3, 1, 4, -0.5, 0.5, -1.5, 0, 5, -2.25, 7][::order]:
+        found, expected = (
+            burn.arange(start, start + 4, 1, dtype=burn.int64, device=device) for device in
+            (FUSED, EAGER)
+        )  # fmt: skip
+        assert found.tolist() == expected.tolist()

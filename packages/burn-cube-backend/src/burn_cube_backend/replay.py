@@ -55,18 +55,19 @@ class Replay:
 
     Attributes:
         baked: numbers that are part of the launches, by place; a run with others needs another.
-        lates: places of the numbers that are not.
+        lates: places of the numbers that are not; `whole` those where that was no float.
         checked: no late number was baked in.
         runs: how often it ran since anything else was tried.
     """
 
     def __init__(
         self, engine: Engine, log: LaunchLog, inputs: Sequence[CubeTensor], outs: Sequence[Any],
-        baked: dict[Place, Any], lates: tuple[Place, ...],
+        baked: dict[Place, Any], lates: tuple[Place, ...], whole: frozenset[Place],
     ) -> None:  # fmt: skip
         self.engine = engine
         self.baked = baked
         self.lates = lates
+        self.whole = whole
         self.log = log
         self.lock = threading.Lock()
         self.runs = 0
@@ -290,10 +291,12 @@ class Replayed:
         return tuple(layouts), tuple([run[s][k] for s, k in places])
 
     def _same(self, replay: Replay, numbers: tuple[Any, ...]) -> bool:
-        baked = replay.baked
+        baked, whole = replay.baked, replay.whole
+        # Code may ask for the class of a late number.
         return all(
-            baked.get(p, n) == n for p, n in zip(self.scalars, numbers, strict=True)
-        )  # fmt: skip
+            baked[p] == n if p in baked else (n.__class__ is tuple) is (p in whole)
+            for p, n in zip(self.scalars, numbers, strict=True)
+        )
 
     def _logged(
         self, layout: Layout, inputs: Sequence[CubeTensor], run: Run, numbers: tuple[Any, ...]
@@ -359,9 +362,11 @@ class Replayed:
         old = layout.replay
         layout.replay = None
         if log.broken is None:
-            baked = {p: n for p, n in zip(self.scalars, numbers, strict=True) if p not in lates}
-            made = Replay(self.engine, log, inputs, outs, baked, lates)
-            if lates and old is not None and old.lates == lates:
+            known = dict(zip(self.scalars, numbers, strict=True))
+            whole = frozenset(p for p in lates if known[p].__class__ is tuple)
+            baked = {p: n for p, n in known.items() if p not in lates}
+            made = Replay(self.engine, log, inputs, outs, baked, lates, whole)
+            if lates and old is not None and (old.lates, old.whole) == (lates, whole):
                 zeros = [0] * (len(old._used) + len(old._own) + 1)
                 made.checked = old.agrees(log, zeros, run)
                 if not made.checked:
