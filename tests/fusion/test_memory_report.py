@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import threading
 
 import pytest
 
@@ -112,3 +113,29 @@ def test_devices_by_name_and_wrong_counts():
     for top in (-1, "all", 1.5, True):
         with pytest.raises(burn.ArgumentError, match="top"):
             burn.memory_report(top=top)
+
+
+def test_other_threads_go_on_during_a_report():
+    """A tuple that another thread is still making, or its frames, must not be held."""
+    device, wrong, done = burn.device("fusion-cpu"), [], threading.Event()
+
+    def deep(n):
+        return tuple(deep(n - 1) if n and k == 2 else k for k in range(20))
+
+    def work():
+        try:
+            while not done.is_set():
+                deep(12)
+                (burn.ones(3, device=device) * 2).sum().item()
+        except Exception as error:  # noqa: BLE001 - of whatever kind
+            wrong.append(error)
+
+    threads = [threading.Thread(target=work) for _ in range(3)]
+    for t in threads:
+        t.start()
+    for _ in range(60):
+        burn.memory_report(device)
+    done.set()
+    for t in threads:
+        t.join()
+    assert not wrong

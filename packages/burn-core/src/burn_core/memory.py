@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import sys
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain, compress, tee
 from types import FrameType
 from typing import Any, NamedTuple
 
@@ -138,11 +139,40 @@ def owners_of(values: Iterable[Any]) -> str | None:
     return f"{kind} {name}" if known else None
 
 
+def _alive() -> list[Any]:
+    """Return the objects of the process that may hold tensors.
+
+    Other threads break where somebody holds a tuple that they are still making, so no Python runs,
+    and no other thread, between the list of all objects and the choice from it.
+    """
+    decorators = [c.decorator for r in resources() for c in r.contexts.values()]
+    ours = {type(d).__module__.partition(".")[0] for d in decorators if d is not None}
+
+    def everything() -> Iterator[Any]:
+        return chain.from_iterable(map(gc.get_objects, (None,)))
+
+    def holds(kind: type) -> bool:
+        if issubclass(kind, tuple):
+            return False
+        known = issubclass(kind, (Tensor, Module)) or hasattr(kind, "step_tensors")
+        return known or str(kind.__module__).partition(".")[0] in ours
+
+    collects = gc.isenabled()
+    gc.disable()  # what it ends may be Python
+    try:
+        wanted = frozenset(filter(holds, set(map(type, everything()))))
+        objects, again = tee(everything())
+        return list(compress(objects, map(wanted.__contains__, map(type, again))))
+    finally:
+        if collects:
+            gc.enable()
+
+
 class _Objects:
     """What of the process's objects holds tensors, and the names of variables."""
 
     def __init__(self) -> None:
-        objects = gc.get_objects()
+        objects = _alive()
         self.names = _variables()
         self.modules: list[Module] = []
         self.optimizers: list[Any] = []
@@ -210,17 +240,22 @@ def _use(resource: Resource, found: _Objects, top: int) -> MemoryUse:
 
 
 def _variables() -> dict[int, str]:
-    """Return the names of the program's variables by the id of what they hold."""
+    """Return the names of the program's variables by the id of what they hold.
+
+    They are those of this thread's functions and their modules: the frames of threads that run are
+    not safe to walk.
+    """
     names: dict[int, str] = {}
-    for start in sys._current_frames().values():
-        frame: FrameType | None = start
-        while frame is not None:
-            module = frame.f_globals.get("__name__", "burn")
-            if not module.startswith("burn_"):
-                where = f" in {frame.f_code.co_name}"
-                _note(names, frame.f_locals.items(), where)
-                _note(names, frame.f_globals.items(), f" of {module}")
-            frame = frame.f_back
+    frame: FrameType | None = sys._getframe()
+    while frame is not None:
+        module = frame.f_globals.get("__name__", "burn")
+        if not module.startswith("burn_"):
+            _note(names, frame.f_locals.items(), f" in {frame.f_code.co_name}")
+            _note(names, frame.f_globals.items(), f" of {module}")
+        frame = frame.f_back
+    main = sys.modules.get("__main__")
+    if main is not None:
+        _note(names, vars(main).items(), " of __main__")
     return names
 
 
