@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import itertools
-import threading
 
 import pytest
 
 import burn
+from burn_core import memory
 from burn import nn, optim
 
 _INDICES = itertools.count(900)
@@ -115,27 +115,21 @@ def test_devices_by_name_and_wrong_counts():
             burn.memory_report(top=top)
 
 
-def test_other_threads_go_on_during_a_report():
-    """A tuple that another thread is still making, or its frames, must not be held."""
-    device, wrong, done = burn.device("fusion-cpu"), [], threading.Event()
+def test_a_report_holds_nothing_that_others_are_making():
+    """Another thread breaks where somebody holds a tuple that it is still making."""
+    held = []
 
-    def deep(n):
-        return tuple(deep(n - 1) if n and k == 2 else k for k in range(20))
+    def parts():
+        for k in range(40):
+            held.append(memory._alive())
+            yield k
 
-    def work():
-        try:
-            while not done.is_set():
-                deep(12)
-                (burn.ones(3, device=device) * 2).sum().item()
-        except Exception as error:  # noqa: BLE001 - of whatever kind
-            wrong.append(error)
+    assert tuple(parts()) == tuple(range(40))
+    assert held[-1]
 
-    threads = [threading.Thread(target=work) for _ in range(3)]
-    for t in threads:
-        t.start()
-    for _ in range(60):
-        burn.memory_report(device)
-    done.set()
-    for t in threads:
-        t.join()
-    assert not wrong
+
+def test_frames_of_other_threads_are_not_walked(monkeypatch):
+    monkeypatch.setattr(memory.sys, "_current_frames", None)
+    x = burn.ones(64, device=burn.device(f"flex:{next(_INDICES)}"))
+    (use,) = burn.memory_report(x.device)
+    assert [h.name.split(" ")[0] for h in use.holders] == ["x"]
