@@ -14,6 +14,24 @@ from burn_std import ArgumentError, DType, DTypeError, ShapeError
 from burn_std.dtypes import float32, float64
 from burn_tensor import Tensor, eye, linalg, zeros
 
+__all__ = [
+    "calculate_gain",
+    "constant_",
+    "dirac_",
+    "eye_",
+    "kaiming_normal_",
+    "kaiming_uniform_",
+    "normal_",
+    "ones_",
+    "orthogonal_",
+    "sparse_",
+    "trunc_normal_",
+    "uniform_",
+    "xavier_normal_",
+    "xavier_uniform_",
+    "zeros_",
+]
+
 Target = Parameter | Buffer
 
 

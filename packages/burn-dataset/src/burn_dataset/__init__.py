@@ -1,5 +1,7 @@
 """Data sets, transforms, loaders."""
 
+from typing import TYPE_CHECKING
+
 from burn_dataset import augment
 from burn_dataset.classics import CifarDataset, IdxDataset, MnistDataset, read_idx
 from burn_dataset.collating import collate
@@ -38,6 +40,7 @@ from burn_dataset.tables import (
     SqliteDataset,
 )
 from burn_dataset.workers import WorkerError
+from burn_std import missing_name as _missing_name
 
 __all__ = [
     "ArrayDataset",
@@ -74,3 +77,27 @@ __all__ = [
     "read_image",
     "split",
 ]
+
+if not TYPE_CHECKING:
+    # What `torch.utils.data` and `torchvision` have under this name, and what to write instead.
+    _OTHERWISE = {
+        "TensorDataset": "Write ArrayDataset(*arrays).",
+        "random_split": "Write split(data, [0.8, 0.2], seed=1).",
+        "Subset": "Write SelectDataset(data, indices).",
+        "ConcatDataset": "Write ComposedDataset([first, second]).",
+        "ImageFolder": "Write ImageFolderDataset(root).",
+        "transforms": "Changes of images are in burn.dataset.augment.",
+        "default_collate": "Write collate.",
+        "MNIST": "Write MnistDataset(root).",
+        "FashionMNIST": "Write MnistDataset on the folder of its files.",
+        "CIFAR10": "Write CifarDataset(root).",
+        "CIFAR100": "Write CifarDataset(root).",
+        "Sampler": "Write SampleDataset or ShuffledDataset, or DataLoader(..., shuffle=True).",
+        "DistributedSampler": "Write loader.split(devices).",
+        "RandomSampler": "Write DataLoader(..., shuffle=True).",
+        "WeightedRandomSampler": "Write SelectDataset(data, rng.choice(len(data), n, p=chances)).",
+    }
+
+    def __getattr__(name: str) -> object:
+        """Say what to write instead of a name that is not here."""
+        raise _missing_name("burn.dataset", name, __all__, _OTHERWISE)

@@ -16,6 +16,18 @@ import numpy as np
 
 from burn_std import ArgumentError, ShapeError
 
+__all__ = [
+    "CenterCrop",
+    "ColorJitter",
+    "Compose",
+    "Normalize",
+    "RandomCrop",
+    "RandomErasing",
+    "RandomHorizontalFlip",
+    "RandomVerticalFlip",
+    "ToFloat",
+]
+
 Array = np.ndarray[Any, Any]
 Rng = np.random.Generator
 

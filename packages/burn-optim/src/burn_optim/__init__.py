@@ -1,5 +1,7 @@
 """Optimizers under PyTorch's names, arguments and defaults; schedules, clipping, accumulation."""
 
+from typing import TYPE_CHECKING
+
 from burn_optim import lr_scheduler
 from burn_optim.adam import Adam, Adamax, AdamW, NAdam, RAdam
 from burn_optim.adaptive import Adadelta, Adagrad, RMSprop
@@ -11,6 +13,7 @@ from burn_optim.modern import LAMB, Adafactor, Adan, Lion, Muon
 from burn_optim.optimizer import Group, Optimizer
 from burn_optim.scaling import GradScaler
 from burn_optim.sgd import ASGD, SGD
+from burn_std import missing_name as _missing_name
 
 __all__ = [
     "ASGD",
@@ -41,3 +44,17 @@ __all__ = [
     "clip_grad_value",
     "lr_scheduler",
 ]
+
+if not TYPE_CHECKING:
+    # What `torch.optim` and `torch.nn.utils` have under this name, and what to write instead.
+    _OTHERWISE = {
+        "clip_grad_norm_": "Write burn.optim.clip_grad_norm(model, grads, max_norm).",
+        "clip_grad_value_": "Write burn.optim.clip_grad_value(model, grads, clip_value).",
+        "swa_utils": "Averages of weights are burn.optim.EMA.",
+        "Rprop": "Write RMSprop, its form for batches.",
+        "SparseAdam": "Gradients are dense: use Adam.",
+    }
+
+    def __getattr__(name: str) -> object:
+        """Say what to write instead of a name that is not here."""
+        raise _missing_name("burn.optim", name, __all__, _OTHERWISE)
