@@ -190,6 +190,9 @@ def test_values_inside_an_epoch(learner, loaders):
     # The last values inside an epoch are those of the table.
     assert log.points[2][3]["loss"] == result.history[0]["train loss"]
     assert result.column("train lr") == [0.02, 0.02]
+    # A reading at a step that was read already is no speed of zero.
+    assert result.column("train speed") == [log.points[2][3]["speed"], log.points[5][3]["speed"]]
+    assert min(result.column("train speed")) > 0
     assert result.last["train memory"] > 0.01
     assert log.summary is result.summary
 

@@ -30,21 +30,26 @@ class Gauge:
 
 
 class IterationSpeed(Gauge):
-    """Steps per second since the last reading."""
+    """Steps per second since the last reading at another step."""
 
     name = "speed"
     unit = "steps/s"
 
     def __init__(self) -> None:
         self._last: tuple[int, float] | None = None
+        self._speed = float("nan")
 
     def read(self, run: Any) -> float:
         """Return the speed."""
         now = (run.steps, time.perf_counter())
+        if self._last is not None and now[0] == self._last[0]:
+            return self._speed  # the end of an epoch reads what a view has just read
         last, self._last = self._last, now
         if last is None or now[1] <= last[1]:
-            return float(run.steps / run.seconds) if run.seconds else float("nan")
-        return float((now[0] - last[0]) / (now[1] - last[1]))
+            self._speed = float(run.steps / run.seconds) if run.seconds else float("nan")
+        else:
+            self._speed = float((now[0] - last[0]) / (now[1] - last[1]))
+        return self._speed
 
 
 class LearningRate(Gauge):
