@@ -11,6 +11,7 @@ import pytest
 
 import burn_store as store
 from burn_std import StoreError
+from burn_store.torch_tree import part
 
 DATA = Path(__file__).parent / "data"
 CASES = Path(__file__).parents[3] / "tests" / "cases" / "modules"
@@ -69,6 +70,16 @@ def test_a_part_of_a_checkpoint_by_key(kind: str) -> None:
         assert list(file) == ["step", "exp_avg"]
     with pytest.raises(StoreError, match=r"no 'modle' in the file; got keys epoch, lr"):
         store.open(DATA / f"checkpoint_{kind}.pt", key="modle")
+
+
+def test_a_key_may_stand_in_the_names() -> None:
+    # What data-parallel training saves: `module.` is in the names, and no mapping of its own.
+    flat = {"module.a": 1, "module.b.c": 2, "modules.a": 3}
+    assert part(flat, "module") == {"a": 1, "b.c": 2}
+    assert part({"model": flat}, "model.module") == {"a": 1, "b.c": 2}
+    assert part({**flat, "module": {"d": 4}}, "module") == {"d": 4}
+    with pytest.raises(StoreError, match="no 'modul' in the file"):
+        part(flat, "modul")
 
 
 def test_a_whole_module_is_refused_by_name_or_read_as_names() -> None:

@@ -90,21 +90,25 @@ class LoadReport:
                 )
         return None
 
-    def problems(self) -> str:
-        """Return what is wrong, with near names of the file for missing ones."""
+    def problems(self, most: int = _SHOWN) -> str:
+        """Return what is wrong, with near names of the file for missing ones.
+
+        Args:
+            most: names of one kind that are listed; the others are counted.
+        """
         near = self.did_you_mean()
         parts = [
             f"missing {n}" + (f" (did you mean {near[n]}?)" if n in near else "")
-            for n in self.missing[:_SHOWN]
+            for n in self.missing[:most]
         ]
-        parts += _more(self.missing, "missing")
-        parts += [f"unused {name}" for name in self.unused[:_SHOWN]]
-        parts += _more(self.unused, "unused")
+        parts += _more(self.missing, "missing", most)
+        parts += [f"unused {name}" for name in self.unused[:most]]
+        parts += _more(self.unused, "unused", most)
         parts += [
             f"{name} is {has} in the file, {needs} here"
-            for name, (needs, has) in list(self.mismatched.items())[:_SHOWN]
+            for name, (needs, has) in list(self.mismatched.items())[:most]
         ]
-        parts += _more(self.mismatched, "mismatched")
+        parts += _more(self.mismatched, "mismatched", most)
         return "; ".join(parts)
 
     def __repr__(self) -> str:
@@ -114,8 +118,8 @@ class LoadReport:
         )
 
 
-def _more(names: Iterable[str], what: str) -> list[str]:
-    rest = len(list(names)) - _SHOWN
+def _more(names: Iterable[str], what: str, most: int) -> list[str]:
+    rest = len(list(names)) - most
     return [f"{rest} more {what}"] if rest > 0 else []
 
 

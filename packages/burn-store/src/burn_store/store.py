@@ -363,12 +363,13 @@ def load(
                 report.unused if unused else [],
                 report.mismatched,
             )
+            remedy = _remedy(report, kind)
             raise StoreError(
                 "store.load",
                 "file and model must fit",
-                got=shown.problems(),
-                remedy=_remedy(report, kind)
-                or "Pass strict=False to load what fits, or rename= to map names.",
+                # Where one prefix explains all, a few names show it.
+                got=shown.problems(most=3) if remedy else shown.problems(),
+                remedy=remedy or "Pass strict=False to load what fits, or rename= to map names.",
             )
         reading.verify(everything=verify)
         fitting.apply()

@@ -16,7 +16,7 @@ _MAX_TEXT = 1000
 
 
 def part(root: Any, key: str | None) -> Any:
-    """Return what stands under a dotted path of keys; everything without one.
+    """Return what stands under a dotted path of keys or a prefix of them; all of it without one.
 
     Raises:
         StoreError: there is no such key; the keys there are are listed.
@@ -34,6 +34,12 @@ def part(root: Any, key: str | None) -> Any:
         # Keys may hold dots themselves: the longest that fits is meant.
         fitting = [k for k in found if rest == str(k) or rest.startswith(f"{k}.")]
         if not fitting:
+            # `module.` of data-parallel training stands in the names, not above them.
+            start = f"{rest}."
+            names = [k for k in found if str(k).startswith(start)]
+            below = {str(k)[len(start) :]: found[k] for k in names}
+            if below:
+                return below
             there = ", ".join(str(k)[:60] for k in list(found)[:20])
             raise StoreError(
                 "store.open", f"there is no {key!r} in the file", got=f"keys {there or 'none'}"
