@@ -90,6 +90,7 @@ def test_replace_and_device(tmp_path: Path) -> None:
     [
         ({"module": "Layer", "args": {}, "more": 1}, "module and args"),
         ({"module": "nowhere.Layer2", "args": {}}, "no module class"),
+        ({"module": "__main__.Layer2", "args": {}}, "Import the file that defines Layer2 first"),
         ([], "module and args"),
     ],
 )

@@ -73,9 +73,10 @@ def find_class(name: str) -> type:
     from difflib import get_close_matches
 
     near = sorted(namesakes) or get_close_matches(name, list(_MODULES), 3)
+    where = f"the file that defines {leaf}" if home == "__main__" else home
     raise ConfigError(
         name, "no module class of that name is loaded", got=f"near it: {near}" if near else None,
-        remedy=f"Import {home} first.",
+        remedy=f"Import {where} first.",
     )  # fmt: skip
 
 
