@@ -239,5 +239,5 @@ def test_without_pyopencl_the_remedy_is_named(monkeypatch):
     from burn_std import BackendLoadError
 
     monkeypatch.setitem(sys.modules, "pyopencl", None)
-    with pytest.raises(BackendLoadError, match="uv sync --package burn-cube --extra opencl"):
+    with pytest.raises(BackendLoadError, match="--package burn-cube --extra opencl"):
         OpenClPlugin().count()

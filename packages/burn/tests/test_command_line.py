@@ -107,7 +107,7 @@ def test_doctor_says_how_to_get_what_is_missing(monkeypatch: pytest.MonkeyPatch)
 
     monkeypatch.setattr(_doctor, "version", nothing)
     lines = list(_doctor.libraries())
-    assert all("not installed. uv sync --package burn-" in line for line in lines)
+    assert all("not installed. uv sync --inexact --package burn-" in line for line in lines)
     assert any(line.split()[0] == "numpy" for line in lines)
 
 
@@ -129,11 +129,12 @@ def test_doctor_names_the_extra_of_an_optional_library(monkeypatch: pytest.Monke
     monkeypatch.setattr(_doctor, "distributions", lambda: [Dist()])
     monkeypatch.setattr(_doctor, "version", known)
     assert list(_doctor.libraries()) == [
-        "acmelib            not installed. uv sync --package burn-acme",
+        "acmelib            not installed. uv sync --inexact --package burn-acme",
         "cupy-cuda12x       14.2.0",
     ]
     monkeypatch.setattr(_doctor, "version", lambda name: known("none"))
-    assert list(_doctor.libraries())[1].endswith("uv sync --package burn-acme --extra cuda12")
+    second = list(_doctor.libraries())[1]
+    assert second.endswith("uv sync --inexact --package burn-acme --extra cuda12")
 
 
 def test_doctor_without_a_driver(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -204,7 +204,8 @@ class RuntimePlugin:
         if lacks:
             raise BackendLoadError(
                 self.name, f"the device needs {lacks}", got="it is not installed",
-                remedy=f"Install it: uv sync --package burn-cube-backend --extra {self.extra}.",
+                remedy=f"Install it: uv sync --inexact --package burn-cube-backend "
+                f"--extra {self.extra}.",
             )  # fmt: skip
         # The processor is one device; as on flex there are as many names for it as one asks for.
         number = 0 if self.shared else index

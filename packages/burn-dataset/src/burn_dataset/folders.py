@@ -140,7 +140,7 @@ def pillow() -> Any:
     except ImportError as cause:
         raise StoreError(
             "read_image", "needs the package Pillow",
-            remedy="Install the extra `image` of burn-dataset.",
+            remedy="Install it: uv sync --inexact --package burn-dataset --extra image.",
         ) from cause  # fmt: skip
     return Image
 
@@ -202,7 +202,7 @@ def _soundfile() -> Any:
     except (ImportError, OSError) as cause:  # OSError: without the library it binds
         raise StoreError(
             "AudioFolderDataset", "needs the package soundfile",
-            remedy="Install the extra `audio` of burn-dataset.",
+            remedy="Install it: uv sync --inexact --package burn-dataset --extra audio.",
         ) from cause  # fmt: skip
     return soundfile
 

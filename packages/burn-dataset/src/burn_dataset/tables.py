@@ -206,7 +206,7 @@ class ArrowDataset:
         except ImportError as cause:
             raise StoreError(
                 "ArrowDataset", "needs the package pyarrow",
-                remedy="Install the extra `arrow` of burn-dataset.",
+                remedy="Install it: uv sync --inexact --package burn-dataset --extra arrow.",
             ) from cause  # fmt: skip
         self.path = Path(path)
         wanted = None if columns is None else list(columns)
@@ -259,7 +259,8 @@ class HuggingFaceDataset:
             except ImportError as cause:
                 raise StoreError(
                     "HuggingFaceDataset", "needs the package datasets",
-                    remedy="Install the extra `huggingface` of burn-dataset, or pass a data set.",
+                    remedy="Install it: uv sync --inexact --package burn-dataset "
+                    "--extra huggingface; or pass a data set.",
                 ) from cause  # fmt: skip
             try:
                 dataset = load_dataset(os.fspath(dataset), split=split, **options)

@@ -234,7 +234,7 @@ class PluginGroup:
             if any(_origin(e)[0] == package for found in self._found().values() for e in found):
                 remedy = f"{package} is installed and has none yet; see `python -m burn backends`."
             else:
-                remedy = f"Install {package} of this project: uv sync --package {package}."
+                remedy = f"Install it of this project: uv sync --inexact --package {package}."
         else:
             remedy = nearest(name, [*self.names(), *known]) or "See `python -m burn backends`."
         return BackendLoadError(

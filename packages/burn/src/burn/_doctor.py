@@ -68,7 +68,7 @@ def packages() -> Iterator[str]:
         yield f"{name:18} {found[name].version}"
     for name, purpose in OPTIONAL.items():
         if name not in found:
-            yield f"{name:18} not installed: {purpose}. uv sync --package {name}"
+            yield f"{name:18} not installed: {purpose}. uv sync --inexact --package {name}"
 
 
 def _ours() -> dict[str, Distribution]:
@@ -84,7 +84,7 @@ def libraries() -> Iterator[str]:
             found = _REQUIREMENT.match(requirement)
             if found and not found[1].startswith("burn"):
                 extra = f" --extra {found[2]}" if found[2] else ""
-                wanted.setdefault(found[1].lower(), f"uv sync --package {name}{extra}")
+                wanted.setdefault(found[1].lower(), f"uv sync --inexact --package {name}{extra}")
     there = {name: number for name in wanted if (number := _version(name))}
     for name in sorted(wanted):
         if name in there:

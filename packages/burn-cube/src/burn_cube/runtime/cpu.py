@@ -362,7 +362,7 @@ class CpuPlugin:
         except (ImportError, OSError) as cause:
             raise BackendLoadError(
                 "cpu", "the cpu runtime compiles with llvmlite", got=str(cause),
-                remedy="Install it: uv sync --package burn-cube --extra cpu.",
+                remedy="Install it: uv sync --inexact --package burn-cube --extra cpu.",
             ) from cause  # fmt: skip
 
 

@@ -44,7 +44,8 @@ if TYPE_CHECKING:
     from burn_cube.runtime.cuda_graph import CudaGraph
 
 REMEDY = (
-    "Install it: uv sync --package burn-cube --extra cuda13 (or cuda12). It drives NVIDIA's GPUs"
+    "Install it: uv sync --inexact --package burn-cube --extra cuda13 (or cuda12). "
+    "It drives NVIDIA's GPUs"
 )
 # Reads above this size go straight to the caller's memory: pinning so much costs more.
 PINNED = 16 << 20

@@ -24,8 +24,8 @@ from burn_std import BackendLoadError, DeviceLostError
 from burn_std.dtypes import PLAIN, float32, float64, int32, int64, uint32, uint64
 
 REMEDY = (
-    "Install it: uv sync --package burn-cube --extra opencl. A device also needs a driver (ICD), "
-    "for example PoCL"
+    "Install it: uv sync --inexact --package burn-cube --extra opencl. "
+    "A device also needs a driver (ICD), for example PoCL"
 )
 
 

@@ -30,7 +30,7 @@ class TensorBoardLogger(Observer):
         except ImportError as cause:
             raise TrainError(
                 "TensorBoardLogger", "needs the package tensorboardX",
-                remedy="Install the extra `tensorboard` of burn-train.",
+                remedy="Install it: uv sync --inexact --package burn-train --extra tensorboard.",
             ) from cause  # fmt: skip
         self.directory = Path(directory)
         self.every = every
