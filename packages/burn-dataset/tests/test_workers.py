@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gc
 import multiprocessing
+import subprocess
+import sys
 import threading
 import time
 from pathlib import Path
@@ -142,6 +144,19 @@ def test_a_split_loader_with_workers(cases):
     want = run(DataLoader(stream, 2))
     parts = DataLoader(stream, 2, num_workers=2).split([None, None])
     assert [run(p) for p in parts] == [want[::2], want[1::2]]
+
+
+def test_a_script_that_works_at_import_is_told(tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text(
+        "from burn_dataset import DataLoader, InMemoryDataset\n"
+        "list(DataLoader(InMemoryDataset([1, 2]), num_workers=1))\n"
+    )
+    done = subprocess.run([sys.executable, script], capture_output=True, text=True)
+    assert done.returncode == 1
+    assert done.stderr.strip().endswith(
+        'exit code 1. Does the script begin its work under `if __name__ == "__main__":`?'
+    )
 
 
 def test_a_worker_touches_no_device(cases):

@@ -417,8 +417,8 @@ def backward(
                 "backward",
                 "the tensor is not tracked",
                 got=f"{y.dtype.name}{list(y.shape)} on {y.b.device}",
-                remedy="It must depend on a tensor of an autodiff device marked by require_grad(), "
-                "outside no_grad.",
+                remedy="It must depend on a tensor of an autodiff device marked by require_grad() "
+                "and not frozen, outside no_grad.",
             )
         if g is None:
             if y.shape and any(n != 1 for n in y.shape):

@@ -168,9 +168,14 @@ class Pool:
         process = self._processes[worker]
         process.join(1)
         raise WorkerError(
-            "DataLoader", "a worker process ended", got=f"{process.name}, exit code "
-            f"{process.exitcode}", remedy="Was memory short, or does the data set end the process?",
-        )  # fmt: skip
+            "DataLoader",
+            "a worker process ended",
+            got=f"{process.name}, exit code {process.exitcode}",
+            # A signal gives a number below zero, an error while the script is imported gives 1.
+            remedy='Does the script begin its work under `if __name__ == "__main__":`?'
+            if process.exitcode == 1
+            else "Was memory short, or does the data set end the process?",
+        )
 
 
 def _end(pipes: list[Connection], processes: list[Any], blocks: list[Blocks]) -> None:
