@@ -176,6 +176,20 @@ def test_files_hold_every_epoch_once(learner, loaders, tmp_path):
     assert Summary.load(tmp_path).rows == result.history
 
 
+def test_a_run_says_what_it_replaces(learner, loaders, tmp_path):
+    def run(epochs):
+        log = MemoryLogger()
+        training = SupervisedTraining(
+            *loaders(), epochs=epochs, directory=tmp_path, view="plain", loggers=[log]
+        )
+        training.run(learner())
+        return [m for m in log.messages if "replaces" in m]
+
+    assert run(2) == []
+    assert run(1) == ["replaces the run of this directory; resume=True goes on from epoch-2"]
+    assert Summary.load(tmp_path).rows[-1]["epoch"] == 1
+
+
 def test_values_inside_an_epoch(learner, loaders):
     log = MemoryLogger(every=2)
     gauges = [LearningRate, IterationSpeed, CpuMemory, CpuUse, DeviceMemory]

@@ -67,6 +67,9 @@ class Run:
             if saved is not None:
                 self._restore(saved)
                 notes.append(f"resumed from {t.checkpoints.path(saved.mark).name}")
+        elif t.checkpoints is not None and (mark := t.checkpoints.latest()) is not None:
+            name = t.checkpoints.path(mark).name
+            notes.append(f"replaces the run of this directory; resume=True goes on from {name}")
         self.learner.flush()  # what made the model is no part of the first step
         files = [] if t.directory is None else [FileLogger(t.directory)]
         shown = (
