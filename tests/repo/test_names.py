@@ -17,6 +17,9 @@ PUBLIC_SUBMODULES = {
     "burn_ir.rules.basic",  # shape arithmetic and checks that kernels share with the rules
     "burn_ir.rules.shape",
     "burn_core.init",  # initializers
+    "burn_dataset.augment",  # changes of images
+    "burn_nn.parametrizations",  # normed weights
+    "burn_nn.rnn",  # packed sequences
     "burn_cube.spi",  # what a backend written in the kernel language builds on
     "burn_optim.lr_scheduler",  # schedules
     "burn_tensor.fft",  # namespaces of free functions
