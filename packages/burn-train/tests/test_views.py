@@ -156,6 +156,23 @@ def test_behind_the_prompt_of_a_shell_there_is_no_screen(monkeypatch):
     assert _is_terminal()
 
 
+def test_a_row_of_a_long_run_costs_no_more_than_a_first_one(tmp_path, monkeypatch):
+    written = []
+    monkeypatch.setattr(
+        "burn_train.loggers.files._replace", lambda path, text: written.append(len(text))
+    )
+    lines, table = FileLogger(tmp_path), CsvLogger(tmp_path / "log.csv")
+    (tmp_path / "log.csv").write_text("epoch,train loss\n")
+    for k in range(1, 3000):
+        for log in (lines, table):
+            log.epoch({"epoch": k, "train loss": 1.0 / k})
+    assert len(written) == 1  # the heading of the table
+    found = (tmp_path / "metrics.jsonl").read_text().splitlines()
+    assert json.loads(found[-1]) == {"epoch": 2999, "train loss": 1.0 / 2999}
+    assert len(found) == 2999
+    assert (tmp_path / "log.csv").read_text().count("\n") == 2999
+
+
 def test_files_hold_every_epoch_once(learner, loaders, tmp_path):
     def run(epochs, resume=False):
         training = SupervisedTraining(

@@ -141,8 +141,9 @@ class Checkpoints:
                 save_tensors(tensors, temporary / f"{part}.safetensors")
             files = {p.name: _facts(p) for p in sorted(temporary.iterdir())}
             whole = {"epoch": mark.epoch, "batch": mark.batch, "files": files, **state}
-            text = json.dumps(whole, indent=1)
-            text = json.dumps({**whole, _CHECK: _checksum(json.loads(text))}, indent=1)
+            # The checksum is that of what will be read.
+            check = _checksum(json.loads(json.dumps(whole)))
+            text = json.dumps({**whole, _CHECK: check}, indent=1)
             (temporary / _STATE).write_text(text, encoding="utf-8")
             for p in (*temporary.iterdir(), temporary):
                 _to_disk(p)

@@ -79,23 +79,16 @@ class FileLogger(Observer):
 
     def __init__(self, directory: str | os.PathLike[str]) -> None:
         self.directory = Path(directory)
-        self._rows: list[Row] = []
 
     def begin(self, info: RunInfo) -> None:
         """Write what was trained before."""
-        self._rows = [dict(r) for r in info.history]
-        self._write()
+        text = "".join(f"{json.dumps(r)}\n" for r in info.history)
+        _replace(self.directory / METRICS_FILE, text)
         self.message(f"{info.epochs} epochs on {info.device}, {info.parameters:,} parameters")
 
     def epoch(self, row: Mapping[str, Any]) -> None:
         """Write the row."""
-        self._rows.append(dict(row))
-        self._write()
-
-    def _write(self) -> None:
-        """Put all rows into the file at once: a kill leaves the old file or the new one."""
-        text = "".join(f"{json.dumps(r)}\n" for r in self._rows)
-        _replace(self.directory / METRICS_FILE, text)
+        _append(self.directory / METRICS_FILE, f"{json.dumps(dict(row))}\n")
 
     def message(self, text: str) -> None:
         """Append the line with the time."""
@@ -122,28 +115,35 @@ class CsvLogger(Observer):
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
         self._rows: list[Row] = []
+        self._columns: dict[str, None] = {}  # of the file
 
     def begin(self, info: RunInfo) -> None:
         """Write what was trained before."""
         self._rows = [dict(r) for r in info.history]
+        self._columns = {}
         if self._rows:
             self._write()
 
     def epoch(self, row: Mapping[str, Any]) -> None:
         """Write the row."""
         self._rows.append(dict(row))
-        self._write()
+        if row.keys() <= self._columns.keys() and self.path.exists():
+            _append(self.path, _table(self._columns, [row], heading=False))
+        else:
+            self._write()
 
     def _write(self) -> None:
-        _replace(self.path, _table(self._rows))
+        for row in self._rows:
+            self._columns |= dict.fromkeys(row)
+        _replace(self.path, _table(self._columns, self._rows))
 
 
-def _table(rows: Sequence[Row]) -> str:
-    columns: dict[str, None] = {}
-    for row in rows:
-        columns |= dict.fromkeys(row)
+def _table(
+    columns: Mapping[str, None], rows: Sequence[Mapping[str, Any]], heading: bool = True
+) -> str:
     out = io.StringIO()
     writer = csv.DictWriter(out, list(columns), lineterminator="\n")
-    writer.writeheader()
+    if heading:
+        writer.writeheader()
     writer.writerows(rows)
     return out.getvalue()
