@@ -156,6 +156,14 @@ def test_behind_the_prompt_of_a_shell_there_is_no_screen(monkeypatch):
     assert _is_terminal()
 
 
+def test_a_line_that_was_not_finished_is_none(tmp_path):
+    (tmp_path / "metrics.jsonl").write_text('{"epoch": 1, "train loss": 0.5}\n{"epoch": 2, "tr')
+    assert Summary.load(tmp_path).rows == [{"epoch": 1, "train loss": 0.5}]
+    (tmp_path / "metrics.jsonl").write_text('{"epoch": 1\n{"epoch": 2}\n')
+    with pytest.raises(StoreError):
+        Summary.load(tmp_path)
+
+
 def test_a_row_of_a_long_run_costs_no_more_than_a_first_one(tmp_path, monkeypatch):
     written = []
     monkeypatch.setattr(

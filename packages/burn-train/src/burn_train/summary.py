@@ -75,7 +75,8 @@ class Summary:
         """
         path = Path(directory) / METRICS_FILE
         try:
-            lines = path.read_text(encoding="utf-8").splitlines()
+            # What follows the last end of a line is being written, or was when the run was killed.
+            lines = path.read_text(encoding="utf-8").split("\n")[:-1]
             rows = [json.loads(line) for line in lines if line.strip()]
         except (OSError, ValueError) as cause:
             raise StoreError(
