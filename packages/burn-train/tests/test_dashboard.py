@@ -230,6 +230,10 @@ def test_a_small_terminal_shows_the_newest_line_of_the_log(board):
     words = pictures[0].replace("&#160;", " ")
     assert "the newest" in words
     assert "training" in words
+    # The values of both splits and both metrics, each in a line of its own.
+    assert "accura" in words
+    assert "2.5" in words
+    assert f"{40 / 49:.3g}" in words
 
 
 def test_after_the_end_it_is_browsed_or_closes(board):

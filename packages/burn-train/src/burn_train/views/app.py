@@ -7,6 +7,7 @@ from collections.abc import Callable
 from itertools import groupby
 from typing import Any, ClassVar
 
+from rich.cells import set_cell_size
 from rich.text import Text
 from textual.app import App, ComposeResult
 from textual.binding import Binding, BindingType
@@ -84,18 +85,24 @@ class DashboardApp(App[None]):
         Binding("down", "plot(1)", "plot", priority=True),
     ]
     ENABLE_COMMAND_PALETTE = False
+    # In few lines the values matter more than the keys and the log.
+    VERTICAL_BREAKPOINTS: ClassVar[list[tuple[int, str]]] = [(0, "-short"), (26, "-tall")]
     CSS = """
     Screen { layout: vertical; }
     #upper { height: 1fr; }
     #left { width: 38%; min-width: 26; }
     #right { width: 1fr; }
     Static { padding: 0 1; }
-    .pane { border: round $primary; border-title-color: $text; }
+    .pane { border: round $primary; border-title-color: $text; text-wrap: nowrap;
+            text-overflow: ellipsis; }
     #metrics { height: 1fr; min-height: 4; }
     #status { height: auto; max-height: 12; }
     #keys { height: 3; }
     #plot { height: 1fr; }
-    #log { height: 7; text-wrap: nowrap; text-overflow: ellipsis; }
+    #log { height: 7; }
+    .-short #keys { display: none; }
+    .-short #status { max-height: 8; }
+    .-short #log { height: 4; }
     #progress { height: 4; }
     Tabs { height: 2; }
     """
@@ -211,7 +218,8 @@ class DashboardApp(App[None]):
         if self._looks % 2 or asked != self._asked:
             self._asked = asked
             self._plot()
-        self._put("log", Text("\n".join(list(self.board.messages)[-5:])))
+        lines = max(self.query_one("#log", Static).content_size.height, 1)
+        self._put("log", Text("\n".join(list(self.board.messages)[-lines:])))
         self._progress()
         self._end()
 
@@ -238,15 +246,19 @@ class DashboardApp(App[None]):
         keys = f"q {'leave' if over else 'end'}   ← → metric   ↑ ↓ plot"
         self._put("keys", Text(keys, no_wrap=True))
         splits = list(self.board.latest)
-        room = max(self.query_one("#metrics", Static).content_size.width - 11 * len(splits), 6)
+        width = self.query_one("#metrics", Static).content_size.width
+        wide = min(max((width - 8) // max(len(splits), 1), 6), 11)
+        digits = 4 if wide == 11 else 3
+        room = max(width - wide * len(splits), 6)
         table = Text(" " * room, no_wrap=True)
         for split in splits:
-            table.append(f"{split:>11}", style=f"bold {color(split)}")
+            table.append(f"{split[: wide - 1]:>{wide}}", style=f"bold {color(split)}")
         for name in self.board.metrics():
-            table.append(f"\n{name[:room]:<{room}}", style="bold" if name == self.metric else "")
+            shown = set_cell_size(name, room - 1)
+            table.append(f"\n{shown} ", style="bold" if name == self.metric else "")
             for split in splits:
                 value = self.board.latest[split].get(name)
-                table.append(f"{'' if value is None else f'{value:.4g}':>11}")
+                table.append(f"{'' if value is None else f'{value:.{digits}g}':>{wide}}")
         self._put("metrics", table)
         status = Text(no_wrap=True)
         for k, (name, words) in enumerate(self.board.status()):
