@@ -30,7 +30,8 @@ class Terminal:
         fcntl.ioctl(self.near, termios.TIOCSWINSZ, struct.pack("HHHH", 30, 100, 0, 0))
         self.before = termios.tcgetattr(self.near)
         self.text = ""
-        threading.Thread(target=self._read, daemon=True).start()
+        self.reader = threading.Thread(target=self._read, daemon=True)
+        self.reader.start()
 
     def _read(self):
         while True:
@@ -62,6 +63,7 @@ def terminal():
     made = Terminal()
     yield made
     os.close(made.near)
+    made.reader.join(5)  # else it might read from what gets the number next
     os.close(made.far)
 
 
@@ -148,10 +150,17 @@ def test_a_screen_without_a_terminal_gives_way_to_lines(learner, loaders, capsys
     view = DashboardView()
     reader, writer = os.pipe()
     view._terminal = writer
-    result = SupervisedTraining(*loaders(), epochs=4000, view=view).run(learner())
+
+    class Waiter(Observer):
+        def epoch(self, row):
+            end = time.monotonic() + 30
+            while row["epoch"] == 10 and view._plain is None and time.monotonic() < end:
+                time.sleep(0.02)
+
+    result = SupervisedTraining(*loaders(), epochs=30, view=view, loggers=[Waiter()]).run(learner())
     os.close(reader)
     os.close(writer)
-    assert len(result.history) == 4000
+    assert len(result.history) == 30
     out = capsys.readouterr().out
     assert "dashboard failed: OSError: standard input and output are no terminal" in out
     assert out.count("\n") > 5
