@@ -9,9 +9,10 @@ import burn_tensor as bt
 from burn_dataset import DataLoader, IterableDataset
 from burn_nn import Linear
 from burn_optim import SGD, GradScaler, lr_scheduler
-from burn_std import ArgumentError, TrainError
+from burn_std import ArgumentError, DTypeError, TrainError
 from burn_train import (
     Checkpoints,
+    KeepLast,
     Learner,
     LearningRate,
     Mark,
@@ -175,3 +176,32 @@ def test_workers_serve_a_training(learner, loaders, parameters, device):
     SupervisedTraining(train, valid, epochs=2, view="plain").run(two)
     train.close()
     assert _same(parameters(one), parameters(two))
+
+
+class _Endless:
+    pass
+
+
+@pytest.mark.parametrize(("settings", "words"), [
+    ({"train": None}, "train gives batches; got NoneType"),
+    ({"train": []}, "train gives batches; got an empty list"),
+    ({"valid": []}, "valid gives batches"), ({"valid": _Endless()}, "valid gives batches"),
+    ({"epochs": -1}, "epochs is an integer"), ({"epochs": 1.5}, "epochs is an integer"),
+    ({"epochs": None}, "epochs is an integer"), ({"save_every": 0, "directory": "x"}, "save_every"),
+    ({"save_every": 2}, "need a directory"), ({"rule": KeepLast(1)}, "need a directory"),
+])  # fmt: skip
+def test_settings_that_make_no_training(loaders, settings, words):
+    train, valid = loaders()
+    given = {"train": train, "valid": valid, "view": "plain", **settings}
+    with pytest.raises(ArgumentError, match=words):
+        SupervisedTraining(**given)
+
+
+def test_an_iterator_that_is_used_up_and_a_loss_that_is_no_tensor(learner, loaders):
+    train, _ = loaders()
+    with pytest.raises(TrainError, match="none in epoch 2"):
+        SupervisedTraining(iter(list(train)), epochs=2, view="plain").run(learner())
+    made = learner()
+    made.loss = lambda output, target: 1.0
+    with pytest.raises(DTypeError, match=r"Learner.forward.*got float"):
+        SupervisedTraining(train, view="plain").run(made)

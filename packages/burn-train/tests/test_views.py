@@ -238,11 +238,11 @@ def test_values_inside_an_epoch(learner, loaders):
 
 def test_metrics_have_names_of_their_own():
     with pytest.raises(ArgumentError, match=r"\['accuracy'\]"):
-        SupervisedTraining([], metrics=[Accuracy, Accuracy(pad=0)])
+        SupervisedTraining([1], metrics=[Accuracy, Accuracy(pad=0)])
     with pytest.raises(ArgumentError, match="loss"):
-        SupervisedTraining([], metrics=[LossMetric])
+        SupervisedTraining([1], metrics=[LossMetric])
     with pytest.raises(ArgumentError, match="Metric or Gauge"):
-        SupervisedTraining([], metrics=["accuracy"])
+        SupervisedTraining([1], metrics=["accuracy"])
 
 
 def test_a_summary_says_what_stands_out(tmp_path):
@@ -265,7 +265,7 @@ def test_a_summary_says_what_stands_out(tmp_path):
 def test_a_broken_log_is_refused(tmp_path):
     with pytest.raises(StoreError, match=r"metrics\.jsonl"):
         Summary.load(tmp_path)
-    (tmp_path / "metrics.jsonl").write_text('{"epoch": 1}\n{"epo')
+    (tmp_path / "metrics.jsonl").write_text('{"epoch": 1}\n{"epo\n')
     with pytest.raises(StoreError):
         Summary.load(tmp_path)
 

@@ -18,7 +18,7 @@ from burn_optim import (
     clip_grad_value,
     lr_scheduler,
 )
-from burn_std import ArgumentError, DType
+from burn_std import ArgumentError, DType, DTypeError
 from burn_tensor import Tensor
 from burn_train.captured import CapturedStep
 from burn_train.metrics.metric import Metric, batch_size
@@ -210,6 +210,11 @@ class Learner:
         else:
             with autocast(self.autocast):
                 step = self.forward(self.model, batch)
+        if not isinstance(step.loss, Tensor):
+            raise DTypeError(
+                "Learner.forward", "the loss is a tensor of one element",
+                got=type(step.loss).__name__, remedy="Compute it from the output.",
+            )  # fmt: skip
         loss = step.loss if self.scaler is None else self.scaler.scale(step.loss)
         grads: Gradients = loss.backward()
         for m in metrics:

@@ -176,6 +176,11 @@ class Run:
             if save_every and not last and k % save_every == 0:
                 self._save_inside(epoch, k, split, start)
         self._items = before + split.count
+        if k == 0:
+            raise TrainError(
+                "SupervisedTraining", "an epoch has batches", got=f"none in epoch {epoch}",
+                remedy="An iterator is used up after one epoch: pass a DataLoader or a list.",
+            )  # fmt: skip
         return k if interrupter.should_stop and self._cut_short else None
 
     def _until_stopped(self, loader: Any) -> Iterator[Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
+from numbers import Integral
 from pathlib import Path
 from typing import Any
 
@@ -86,6 +87,10 @@ class SupervisedTraining:
         view: `dashboard`, `progress`, `plain` or another installed view, or an `Observer`; chosen
             by where the output goes if None.
 
+    Raises:
+        ArgumentError: a loader gives no batches or cannot, a number is no positive integer, or
+            `rule=` or `save_every=` stands without `directory=`.
+
     Example:
         >>> import numpy as np
         >>> from burn.dataset import ArrayDataset, DataLoader
@@ -116,6 +121,16 @@ class SupervisedTraining:
         loggers: Sequence[Observer] = (),
         view: str | Observer | None = None,
     ) -> None:
+        for name, loader in (("train", train), ("valid", valid)):
+            _check_loader(name, loader, needed=name == "train")
+        _check_count("epochs", epochs, least=0)
+        if save_every is not None:
+            _check_count("save_every", save_every, least=1)
+        if directory is None and (rule is not None or save_every is not None):
+            raise ArgumentError(
+                "SupervisedTraining", "checkpoints need a directory", got="rule= or save_every=",
+                remedy="Pass directory= too.",
+            )  # fmt: skip
         self.train = train
         self.valid = valid
         self.epochs = epochs
@@ -162,3 +177,29 @@ class SupervisedTraining:
         if isinstance(loaders, Mapping):
             return {name: evaluate(learner, one, self.metrics) for name, one in loaders.items()}
         return evaluate(learner, loaders, self.metrics)
+
+
+def _check_loader(name: str, loader: Any, needed: bool) -> None:
+    if loader is None and not needed:
+        return
+    if not hasattr(loader, "__iter__"):
+        raise ArgumentError(
+            "SupervisedTraining", f"{name} gives batches", got=type(loader).__name__,
+            remedy="Use burn.dataset.DataLoader.",
+        )  # fmt: skip
+    try:
+        empty = len(loader) == 0
+    except TypeError:  # nobody knows
+        return
+    if empty:
+        raise ArgumentError(
+            "SupervisedTraining", f"{name} gives batches", got=f"an empty {type(loader).__name__}",
+            remedy="Is the data set empty, or smaller than a batch with drop_last?",
+        )  # fmt: skip
+
+
+def _check_count(name: str, value: Any, least: int) -> None:
+    if not isinstance(value, Integral) or isinstance(value, bool) or value < least:
+        raise ArgumentError(
+            "SupervisedTraining", f"{name} is an integer of at least {least}", got=value
+        )
