@@ -11,11 +11,12 @@ import time
 import numpy as np
 import pytest
 
+from burn_core import Lora, Quantizer, apply_lora
 from burn_dataset import DataLoader, WorkerError
 from burn_dispatch import Device, device
 from burn_nn import Dropout, Linear, MSELoss, ReLU, Sequential
 from burn_optim import EMA, AdamW, GradScaler, lr_scheduler
-from burn_std import TrainError
+from burn_std import TrainError, quantized
 from burn_train import (
     AUROC,
     MAE,
@@ -168,6 +169,26 @@ def test_workers_that_end_at_the_same_signal_do_not_cost_the_place(
     whole = learner()
     SupervisedTraining(*loaders(), epochs=3, view="plain").run(whole)
     for a, b in zip(parameters(second), parameters(whole), strict=True):
+        assert (a == b).all()
+
+
+def test_adapters_on_quantised_weights_go_on_with_the_same_bits(loaders, device, tmp_path):
+    def make(seed=0):
+        device.seed(seed)
+        model = Sequential(Linear(3, 8, device=device), ReLU(), Linear(8, 1, device=device))
+        apply_lora(model, Lora(2, quantizer=Quantizer(quantized(4, block=2))))
+        return Learner(model, AdamW(lr=0.02), MSELoss())
+
+    def run(learner, directory, epochs, resume=False):
+        training = SupervisedTraining(*loaders(), epochs=epochs, directory=directory, view="plain")
+        training.run(learner, resume=resume)
+        state = learner.model.state_dict().values()
+        return [(t.dequantize() if t.dtype.is_quantized else t).numpy() for t in state]
+
+    want = run(make(), tmp_path / "whole", 4)
+    run(make(), tmp_path / "half", 2)
+    found = run(make(7), tmp_path / "half", 4, resume=True)
+    for a, b in zip(found, want, strict=True):
         assert (a == b).all()
 
 
