@@ -199,7 +199,8 @@ def _check_loader(name: str, loader: Any, needed: bool) -> None:
 
 
 def _check_count(name: str, value: Any, least: int) -> None:
-    if not isinstance(value, Integral) or isinstance(value, bool) or value < least:
+    counts = type(value) is not bool and isinstance(value, Integral)
+    if not counts or value < least:
         raise ArgumentError(
             "SupervisedTraining", f"{name} is an integer of at least {least}", got=value
         )

@@ -86,7 +86,7 @@ class DashboardApp(App[None]):
     ]
     ENABLE_COMMAND_PALETTE = False
     # In few lines the values matter more than the keys and the log.
-    VERTICAL_BREAKPOINTS: ClassVar[list[tuple[int, str]]] = [(0, "-short"), (26, "-tall")]
+    VERTICAL_BREAKPOINTS = [(0, "-short"), (26, "-tall")]
     CSS = """
     Screen { layout: vertical; }
     #upper { height: 1fr; }
