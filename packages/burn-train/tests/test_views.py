@@ -11,6 +11,7 @@ import pytest
 from burn_std import ArgumentError, BackendLoadError, StoreError
 from burn_train import (
     Accuracy,
+    Checkpoints,
     CpuMemory,
     CpuUse,
     CsvLogger,
@@ -20,6 +21,7 @@ from burn_train import (
     IterationSpeed,
     LearningRate,
     LossMetric,
+    Mark,
     MemoryLogger,
     Observer,
     PlainView,
@@ -201,18 +203,25 @@ def test_files_hold_every_epoch_once(learner, loaders, tmp_path):
     assert Summary.load(tmp_path).rows == result.history
 
 
-def test_a_run_says_what_it_replaces(learner, loaders, tmp_path):
+def test_a_run_sets_aside_what_it_would_replace(learner, loaders, tmp_path):
     def run(epochs):
         log = MemoryLogger()
         training = SupervisedTraining(
             *loaders(), epochs=epochs, directory=tmp_path, view="plain", loggers=[log]
         )
         training.run(learner())
-        return [m for m in log.messages if "replaces" in m]
+        return [m for m in log.messages if "previous" in m]
 
     assert run(2) == []
-    assert run(1) == ["replaces the run of this directory; resume=True goes on from epoch-2"]
+    said = "the run that was here, up to epoch-{}, is in previous; resume=True would have gone on"
+    assert run(1) == [f"{said.format(2)} from it"]
     assert Summary.load(tmp_path).rows[-1]["epoch"] == 1
+    before = tmp_path / "previous"
+    assert Summary.load(before).rows[-1]["epoch"] == 2
+    assert Checkpoints(before / "checkpoints").load_newest().mark == Mark(2)
+    assert "2 epochs" in (before / "experiment.log").read_text()
+    assert run(3) == [f"{said.format(1)} from it"]
+    assert Summary.load(before).rows[-1]["epoch"] == 1
 
 
 def test_values_inside_an_epoch(learner, loaders):

@@ -22,6 +22,7 @@ from burn_std import BurnError, TrainError
 from burn_store import open as open_tensors, save_tensors
 from burn_tensor import Tensor
 from burn_train.rules import KeepLast, KeepRule, Row
+from burn_train.summary import LOG_FILE, METRICS_FILE
 
 _NAME = re.compile(r"^epoch-(\d+)(?:-batch-(\d+))?$")
 _STATE = "state.json"
@@ -240,6 +241,33 @@ class Checkpoints:
         if refused is not None:
             raise refused
         return None
+
+
+def set_aside(checkpoints: Path) -> Path:
+    """Move what a run left in its directory into `previous` there, and return that.
+
+    Nobody who forgets `resume=True` loses a training; of earlier runs the last one is kept.
+
+    Args:
+        checkpoints: the folder of its checkpoints.
+
+    Raises:
+        TrainError: the disk refuses.
+    """
+    directory = checkpoints.parent
+    target = directory / "previous"
+    try:
+        shutil.rmtree(target, ignore_errors=True)
+        target.mkdir(exist_ok=True)
+        for name in (checkpoints.name, METRICS_FILE, LOG_FILE):
+            with suppress(FileNotFoundError):
+                os.replace(directory / name, target / name)
+    except OSError as cause:
+        raise TrainError(
+            "SupervisedTraining.run", "the run that is in the directory could not be set aside",
+            got=str(cause), remedy="Pass resume=True, or another directory.",
+        ) from cause  # fmt: skip
+    return target
 
 
 class Writer:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from burn_dataset import WorkerError
 from burn_std import TrainError
 from burn_tensor import Tensor
-from burn_train.checkpoint import Mark, Saved, Writer
+from burn_train.checkpoint import Mark, Saved, Writer, set_aside
 from burn_train.evaluation import flush
 from burn_train.learner import Learner
 from burn_train.loggers.files import FileLogger
@@ -69,7 +69,11 @@ class Run:
                 notes.append(f"resumed from {t.checkpoints.path(saved.mark).name}")
         elif t.checkpoints is not None and (mark := t.checkpoints.latest()) is not None:
             name = t.checkpoints.path(mark).name
-            notes.append(f"replaces the run of this directory; resume=True goes on from {name}")
+            aside = set_aside(t.checkpoints.directory)
+            notes.append(
+                f"the run that was here, up to {name}, is in {aside.name}; "
+                "resume=True would have gone on from it"
+            )
         self.learner.flush()  # what made the model is no part of the first step
         files = [] if t.directory is None else [FileLogger(t.directory)]
         shown = (

@@ -13,6 +13,7 @@ from burn_std import StoreError
 from burn_train.observer import Row
 
 METRICS_FILE = "metrics.jsonl"
+LOG_FILE = "experiment.log"
 _NOT_METRICS = ("epoch", "seconds")
 
 

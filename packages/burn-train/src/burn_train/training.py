@@ -78,7 +78,7 @@ class SupervisedTraining:
         epochs: how many times the training split is seen in all, a resumed part included.
         metrics: classes or instances of metrics and gauges, besides the loss.
         directory: of the run: checkpoints and logs; None keeps none. A run that does not resume
-            replaces what is there, and says so.
+            moves what is there into `previous`, and says so.
         rule: which checkpoints stay; the newest two and the best by validation loss by default.
         save_every: also save inside an epoch each so many steps.
         early_stopping: ends the training when a metric does not improve.

@@ -13,7 +13,7 @@ from typing import Any
 
 from burn_std import TrainError
 from burn_train.observer import Observer, Row, RunInfo
-from burn_train.summary import METRICS_FILE
+from burn_train.summary import LOG_FILE, METRICS_FILE
 
 
 def _refused(path: Path, cause: OSError) -> TrainError:
@@ -93,7 +93,7 @@ class FileLogger(Observer):
     def message(self, text: str) -> None:
         """Append the line with the time."""
         stamp = time.strftime("%Y-%m-%d %H:%M:%S")
-        _append(self.directory / "experiment.log", f"{stamp} {text}\n")
+        _append(self.directory / LOG_FILE, f"{stamp} {text}\n")
 
 
 class CsvLogger(Observer):

@@ -61,8 +61,7 @@ class Screen:
         hung_up = select.poll()
         hung_up.register(0, 0)
         hung_up.poll()
-        with suppress(OSError):
-            self._say("failed", "its terminal was closed")
+        self._say("failed", "its terminal was closed")
         os._exit(1)
 
     def _listen(self) -> None:
@@ -109,7 +108,8 @@ class Screen:
         self._say(word, "")
 
     def _say(self, word: str, reason: str) -> None:
-        os.write(self._answers, json.dumps([word, reason]).encode() + b"\n")
+        with suppress(OSError):  # nobody listens any more
+            os.write(self._answers, json.dumps([word, reason]).encode() + b"\n")
 
 
 def main() -> int:
