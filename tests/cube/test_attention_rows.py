@@ -44,7 +44,7 @@ MASKS = {
 }
 
 
-@pytest.mark.parametrize("place", ["interp", "cpu"])
+@pytest.mark.parametrize("place", ["interp", "eager-cpu"])
 @pytest.mark.parametrize("mask", MASKS)
 @pytest.mark.parametrize(("causal", "gqa"), list(itertools.product([False, True], repeat=2)))
 def test_attention_and_its_gradients(place, mask, causal, gqa):
@@ -56,7 +56,7 @@ def test_attention_and_its_gradients(place, mask, causal, gqa):
     same(place, "attention_backward", [g, q, k, v, MASKS[mask]], attrs)
 
 
-@pytest.mark.parametrize("place", ["interp", "cpu"])
+@pytest.mark.parametrize("place", ["interp", "eager-cpu"])
 def test_batches_broadcast_and_may_be_empty(place):
     q, k, v, g = normal(3, 5, 6), normal(7, 6), normal(2, 1, 7, 3), normal(2, 3, 5, 3)
     same(place, "attention", [q, k, v, None], (False, False, 1.0))
@@ -67,7 +67,7 @@ def test_batches_broadcast_and_may_be_empty(place):
     same(place, "attention", [normal(2, 2, 5, 6), no_keys, no_keys, None], (False, False, 1.0))
 
 
-@pytest.mark.parametrize("place", ["interp", "cpu"])
+@pytest.mark.parametrize("place", ["interp", "eager-cpu"])
 @pytest.mark.parametrize("length", [1, 3, 16, 33, 64, 65, 100, 300])
 def test_rows_of_any_length(place, length):
     x, w, b = normal(3, length), normal(length), normal(length)

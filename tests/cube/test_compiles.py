@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 DIGITS = Path(__file__).parents[2] / "examples" / "digits"
-DEVICES = ["cpu", "opencl"]
+DEVICES = ["cpu", "eager-cpu", "opencl"]
 
 COUNTED = """
 import runpy, sys

@@ -7,7 +7,7 @@ from burn_cube_backend.kernels import blas, conv_blas
 from burn_dispatch import device
 from burn_ir import CATALOG
 
-CPU, FLEX = device("cpu").without_autodiff(), device("flex").without_autodiff()
+CPU, FLEX = device("eager-cpu").without_autodiff(), device("flex").without_autodiff()
 RNG = np.random.default_rng(11)
 
 

@@ -17,7 +17,7 @@ import pytest
 import burn
 from burn_std import ExecutionError
 
-DEVICES = ["cpu", "opencl"]
+DEVICES = ["cpu", "eager-cpu", "opencl"]
 
 
 @pytest.fixture(params=DEVICES)
@@ -44,7 +44,8 @@ def says(code: str, **variables: str) -> str:
 FILLED = """
 import burn
 device = burn.Device.default()
-pool = device.resource.backend.engine.client.pool
+backend = device.resource.backend
+pool = getattr(backend, 'inner', backend).engine.client.pool
 pool.limit = 64 << 20
 def ask():
     return burn.ones(1 << 20, device=device) * 2 + 1

@@ -37,7 +37,7 @@ def units(device: Any, fn: Callable[[], Any]) -> list[str]:
 
 @pytest.fixture
 def fused() -> Any:
-    return burn.device("fusion-cpu")
+    return burn.device("cpu")
 
 
 def tensors(device: Any, *shapes: tuple[int, ...]) -> list[Any]:
@@ -109,7 +109,7 @@ def test_bits_are_those_of_single_kernels(name: str, dtype: Any, shapes: Any) ->
     results = []
     rng = np.random.default_rng(1)
     data = [rng.standard_normal(s) * 3 for s in shapes]
-    for device in (burn.device(name), burn.device(f"fusion-{name}")):
+    for device in (burn.device(f"eager-{name}"), burn.device(name)):
         x, y = (burn.tensor(v, device=device).to(dtype) for v in data)
         turned = x.permute(*reversed(range(len(x.shape))))
         found = []

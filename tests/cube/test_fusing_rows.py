@@ -12,7 +12,7 @@ from tests.cube.row_programs import bits, run
 from tests.cube.test_fusing import RNG, plans, tensors, units
 
 F = burn.functional
-EAGER, FUSED = burn.device("cpu"), burn.device("fusion-cpu")
+EAGER, FUSED = burn.device("eager-cpu"), burn.device("cpu")
 
 
 def softmax(x: Any) -> Any:

@@ -10,7 +10,7 @@ import pytest
 import burn
 from burn_cube_backend.kernels import blas, narrow
 
-CPU = burn.device("cpu")
+CPU = burn.device("eager-cpu")
 REGISTERS = narrow.registers()
 TOLERANCE = {np.float32: 2e-5, np.float64: 1e-11}
 

@@ -55,7 +55,7 @@ def test_tiles_of_all_widths(
         for ends in (None, [1 + k % 4 for k in range(batch)]):
             sizes = (4, batch, 3, hidden)
             expected = layer("flex", cell, sizes, reverse, ends)
-            for a, b in zip(layer("cpu", cell, sizes, reverse, ends), expected, strict=True):
+            for a, b in zip(layer("eager-cpu", cell, sizes, reverse, ends), expected, strict=True):
                 assert np.abs(a - b).max() <= 2e-5 * max(1.0, np.abs(b).max())
 
 
@@ -93,7 +93,7 @@ def trained(place: str, cls: Any, captured: bool) -> list[np.ndarray[Any, Any]]:
 
 @pytest.mark.parametrize("cls", [nn.LSTM, nn.GRU, nn.RNN])
 def test_steps_are_the_same_at_once_recorded_and_captured(cls: Any) -> None:
-    expected = trained("cpu", cls, False)
+    expected = trained("eager-cpu", cls, False)
     for captured in (False, True):
-        for a, b in zip(trained("fusion-cpu", cls, captured), expected, strict=True):
+        for a, b in zip(trained("cpu", cls, captured), expected, strict=True):
             np.testing.assert_array_equal(a, b)

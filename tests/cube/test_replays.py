@@ -20,7 +20,7 @@ from tests.laws.test_programs import OPS, run, same
 F = burn.functional
 # On a machine with a GPU the same holds for graphs: BURN_DEVICE=cuda.
 NAME = "cuda" if os.environ.get("BURN_DEVICE") == "cuda" else "cpu"
-EAGER, FUSED = burn.device(NAME), burn.device(f"fusion-{NAME}")
+EAGER, FUSED = burn.device(f"eager-{NAME}"), burn.device(NAME)
 # Equal numbers make a replay; others make numbers late, check them, and replay with them.
 SHIFTS = (0.0, 0.0, 0.0, 0.25, 0.5, 0.75, 1.0, 0.0)
 

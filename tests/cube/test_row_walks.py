@@ -19,7 +19,7 @@ from burn_ir import CATALOG
 from burn_std import dtypes as d
 from tests.cube.row_programs import bits, run
 
-FUSED = burn.device("fusion-cpu")
+FUSED = burn.device("cpu")
 
 
 @pytest.fixture(scope="module")
@@ -110,7 +110,7 @@ def test_walks_of_the_interpreter(
 
 
 def test_walks_of_a_processor_by_opencl(monkeypatch: pytest.MonkeyPatch) -> None:
-    backend = burn.device("opencl").context.resource.backend
+    backend = burn.device("eager-opencl").context.resource.backend
     both = 0
     for seed, shape in enumerate([(20, 30), (3, 1500)]):
         for group in recorded(monkeypatch, seed, shape, 1, burn.float32):

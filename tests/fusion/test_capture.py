@@ -16,7 +16,7 @@ RNG = np.random.default_rng(0)
 DATA = [(RNG.standard_normal((8, 6)).astype(np.float32), RNG.integers(0, 3, 8)) for _ in range(25)]
 
 
-@pytest.fixture(params=["fusion-flex", "fusion-cpu"])
+@pytest.fixture(params=["fusion-flex", "cpu"])
 def name(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 

@@ -168,7 +168,7 @@ def test_as_an_error_it_loses_nothing(device):
 
 
 def test_a_plan_whose_inputs_share_memory_now_and_then():
-    device = burn.device("fusion-cpu")
+    device = burn.device("cpu")
     x, y = burn.ones(64, device=device), burn.ones(64, device=device)
     device.flush()
 
@@ -185,7 +185,7 @@ def test_a_plan_whose_inputs_share_memory_now_and_then():
 
 
 def test_inputs_that_share_memory_alike_in_every_run_become_one_call():
-    device = burn.device("fusion-cpu")
+    device = burn.device("cpu")
     x = burn.ones(8, 8, device=device)
     device.flush()
 

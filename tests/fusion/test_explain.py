@@ -14,7 +14,7 @@ F = burn.functional
 
 
 def test_counts_and_bytes_of_a_fused_program() -> None:
-    x = burn.ones(100, 10, device=burn.device("fusion-cpu"))
+    x = burn.ones(100, 10, device=burn.device("cpu"))
     row = burn.ones(10, device=x.device)
     found = burn.explain(lambda x: F.relu(x * 2 + row).permute(1, 0), x)
     (plan,) = found.plans
@@ -34,7 +34,7 @@ def test_without_a_fuser_every_operation_is_a_kernel() -> None:
 
 
 def test_modules_gradients_and_the_page(tmp_path: Path) -> None:
-    device = burn.device("fusion-cpu")
+    device = burn.device("cpu")
     model = nn.Linear(4, 3, device=device.autodiff())
 
     def gradients(x: Any) -> Any:

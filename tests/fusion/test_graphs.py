@@ -15,7 +15,7 @@ import burn_core.graphing
 from burn import nn
 
 CAPTURE = burn.Device.capture()
-DEVICES = ["flex", "fusion-flex", "cpu", "fusion-cpu"]
+DEVICES = ["flex", "fusion-flex", "eager-cpu", "cpu"]
 
 
 def _model() -> nn.Module:

@@ -19,7 +19,7 @@ from burn.train import MAE, Learner, Step, SupervisedTraining
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((44, 6)).astype(np.float32)
 Y = RNG.standard_normal((44, 1)).astype(np.float32)
-NAMES = ["fusion-flex", "fusion-cpu"]
+NAMES = ["fusion-flex", "cpu"]
 
 
 @pytest.fixture(params=NAMES)

@@ -13,7 +13,7 @@ from burn_core import memory
 _INDICES = itertools.count(900)
 
 
-@pytest.fixture(params=["flex", "fusion-flex", "cpu", "fusion-cpu"])
+@pytest.fixture(params=["flex", "fusion-flex", "eager-cpu", "cpu"])
 def device(request: pytest.FixtureRequest) -> burn.Device:
     """A resource of its own."""
     return burn.device(f"{request.param}:{next(_INDICES)}")
@@ -71,7 +71,7 @@ def test_a_view_is_counted_once(device):
 
 
 def test_the_pool_names_the_rest():
-    device = burn.device("cpu")
+    device = burn.device("eager-cpu")
     holder = [[burn.ones(5000, device=device) * 2]]
     payload = holder[0][0].v
     del holder
@@ -93,7 +93,7 @@ def test_all_devices_and_empty_ones():
 @pytest.mark.parametrize("mode", ["on", "off", "check"])
 def test_an_index_fault_is_told_once(mode, monkeypatch):
     monkeypatch.setenv("BURN_FUSION", mode)
-    device = burn.device("fusion-cpu")
+    device = burn.device("cpu")
     x = burn.ones(4, 3, device=device)
     index = burn.tensor([1, 9], device=device)
     device.flush()

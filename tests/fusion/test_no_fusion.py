@@ -15,7 +15,7 @@ from burn import Device, nn, optim
 _INDICES = itertools.count(700)
 
 
-@pytest.fixture(params=["fusion-flex", "fusion-cpu"])
+@pytest.fixture(params=["fusion-flex", "cpu"])
 def device(request: pytest.FixtureRequest) -> Device:
     """A resource of its own, so that counts start at zero."""
     return burn.device(f"{request.param}:{next(_INDICES)}")

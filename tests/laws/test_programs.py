@@ -147,7 +147,7 @@ def same(found: Any, expected: Any) -> None:
 @settings(max_examples=max(300, settings().max_examples))
 @given(program=PROGRAMS)
 def test_a_recorded_program_is_the_eager_one(name: str, program: list[Any]) -> None:
-    eager, fused = burn.device(name), burn.device(f"fusion-{name}")
+    eager, fused = burn.device(f"eager-{name}"), burn.device(f"fusion-{name}")
     for shift in (0.0, 0.25):
         expected, refused = run(program, eager, shift)
         found, also = run(program, fused, shift)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pickle
 import subprocess
 import sys
 from itertools import permutations
@@ -12,7 +13,7 @@ import pytest
 
 import burn
 
-DEVICES = ("flex", "flex:1", "fusion-flex", "cpu")
+DEVICES = ("flex", "flex:1", "fusion-flex", "cpu", "eager-cpu")
 
 
 @pytest.mark.parametrize(("a", "b", "c"), list(permutations(DEVICES, 3)))
@@ -75,7 +76,8 @@ SAYS = "import burn; print(burn.zeros(1).device)"
 
 PRINTED = {
     "flex": "flex", "flex:1": "flex:1", "fusion-flex": "fusion<flex>", "cpu": "cpu",
-    "fusion-cpu:1": "fusion<cpu>:1",
+    "fusion-cpu:1": "cpu:1", "eager-cpu": "eager<cpu>", "eager-cpu:1": "eager<cpu>:1",
+    "eager-flex": "flex",
 }  # fmt: skip
 
 
@@ -93,6 +95,37 @@ def test_the_compiling_devices_have_their_names() -> None:
     assert not found or burn.Device.opencl(0) == found[0]
     with pytest.raises(burn.BurnError, match="opencl"):
         burn.Device.opencl(len(found) + 90)
+
+
+def test_a_compiling_device_is_recorded_whatever_it_is_called() -> None:
+    cpu, eager = burn.device("cpu"), burn.device("eager-cpu")
+    assert cpu.resource is burn.device("fusion-cpu").resource is burn.Device.cpu().resource
+    assert cpu.name == burn.device("fusion-cpu:0").name == "cpu"
+    assert cpu.resource.backend.records
+    assert eager != cpu
+    assert not eager.resource.backend.records
+    assert cpu in burn.Device.enumerate(burn.DeviceFilter("cpu"))
+    assert burn.device("eager-flex") == burn.device("flex")
+    for device in (cpu, eager, burn.device("cpu:1").autodiff(), eager.autodiff()):
+        again = pickle.loads(pickle.dumps(device))
+        assert again == device
+        assert repr(again) == repr(device)
+    burn.manual_seed(3)
+    first = burn.rand(4, device="fusion-cpu")
+    burn.manual_seed(3)
+    assert (first == burn.rand(4, device="cpu")).all().item()
+    assert (first + burn.ones(4, device="fusion-cpu")).device == cpu
+    with pytest.raises(burn.DeviceError, match="got cpu and eager<cpu>"):
+        first + burn.ones(4, device=eager)
+    assert first.to_device(eager).device == eager
+
+
+def test_import_and_a_device_of_flex_load_neither_recorder_nor_kernels() -> None:
+    code = (
+        "import sys, burn; burn.Device.flex()\n"
+        "print([m for m in ('burn_fusion', 'burn_cube_backend', 'burn_cube') if m in sys.modules])"
+    )
+    assert run(code, BURN_DEVICE="").stdout.strip() == "[]"
 
 
 def test_burn_device_unknown_says_what_there_is() -> None:

@@ -21,7 +21,9 @@ class BackendPlugin(Protocol):
 
     One that has GPUs among other devices also gives `gpu_count()` and lists them first; the
     default device prefers them. One that needs an optional library gives `lacks()`, the library's
-    name where it is not installed.
+    name where it is not installed. One that wants decorators in front of it names them in `behind`,
+    outermost first, as `("fusion",)`: its plain name is then the decorated device as far as those
+    are installed, and `eager-` before the name the bare one.
 
     Attributes:
         name: what the user types.

@@ -135,7 +135,7 @@ def explain(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Explanation:
         CaptureError: the device records nothing, or the program reads a value.
 
     Example:
-        >>> x = burn.ones(1000, device=burn.device("fusion-cpu"))
+        >>> x = burn.ones(1000, device=burn.Device.cpu())
         >>> found = burn.explain(lambda x: (x * 2 + 1).tanh().sum(), x)
         >>> found.operations, found.kernels
         (4, 1)

@@ -163,9 +163,11 @@ class RuntimePlugin:
         about: one line.
         extra: the extra of this package that brings the library.
         shared: every index is the one device.
+        behind: what stands in front unless a name says `eager-`: kernels gain by being fused.
     """
 
     api_version = API_VERSION
+    behind = ("fusion",)
 
     def __init__(
         self, name: str, runtime: str, library: str, about: str, shared: bool = False

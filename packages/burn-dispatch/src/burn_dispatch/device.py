@@ -13,6 +13,7 @@ from burn_backend import API_VERSION
 from burn_dispatch.choices import DeviceConfig, DeviceFilter
 from burn_dispatch.profiling import joined
 from burn_dispatch.resource import Resource
+from burn_dispatch.stack import Stack, stack_of
 from burn_std import BackendLoadError, BurnError, DeviceError, DType, DTypeError, PluginGroup
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ BACKENDS = PluginGroup("burn.backends", API_VERSION)
 DECORATORS = PluginGroup("burn.decorators", API_VERSION)
 
 _LOCK = threading.RLock()
+# By every name that was asked for; several may mean one resource.
 _RESOURCES: dict[tuple[str, int], Resource] = {}
 # Tried in this order for the default device, those marked True for their GPUs only. A program's
 # first run is shorter on flex than on cpu, which compiles: see docs/decisions/0008.
@@ -42,9 +44,11 @@ _blocks: ContextVar[tuple[Device, Any] | None] = ContextVar("burn_default_device
 def resource(name: str, index: int = 0) -> Resource:
     """Return the resource of a device name such as `flex` or `fusion-flex`, one object each.
 
+    Names that mean the same device, `cpu` and `fusion-cpu`, give the same object.
+
     Raises:
         BackendLoadError: the backend or a decorator is not installed or does not load.
-        DeviceError: the index is out of range.
+        DeviceError: the index is out of range, or the name puts decorators together wrongly.
     """
     key = (name, index)
     found = _RESOURCES.get(key)
@@ -53,17 +57,22 @@ def resource(name: str, index: int = 0) -> Resource:
     with _LOCK:
         found = _RESOURCES.get(key)
         if found is None:
-            found = _RESOURCES[key] = _make_resource(name, index)
-            if _seed is not None:
-                found.seed(_seed)
-            joined(found)
+            stack = stack_of(name, BACKENDS, DECORATORS)
+            found = _RESOURCES.get((stack.name, index))
+            if found is None:
+                found = _make_resource(stack, index)
+                _RESOURCES[stack.name, index] = found
+                if _seed is not None:
+                    found.seed(_seed)
+                joined(found)
+            _RESOURCES[key] = found
         return found
 
 
 def resources() -> list[Resource]:
-    """Return the resources that were asked for so far."""
+    """Return the resources that were asked for so far, each once."""
     with _LOCK:
-        return list(_RESOURCES.values())
+        return list(dict.fromkeys(_RESOURCES.values()))
 
 
 def _device_count(name: str, gpus: bool = False) -> int:
@@ -86,18 +95,12 @@ def _device_count(name: str, gpus: bool = False) -> int:
         ) from cause  # fmt: skip
 
 
-def _make_resource(name: str, index: int) -> Resource:
-    wrappers, base = [], name
-    while not BACKENDS.installed(base) and "-" in base:
-        wrapper, _, base = base.partition("-")
-        wrappers.append(wrapper)
-    plugin = BACKENDS.load(base)
+def _make_resource(stack: Stack, index: int) -> Resource:
+    name, base = stack.name, stack.base
     if index.__class__ is not int or index < 0:
         raise DeviceError(name, "a device index is an integer and not negative", got=repr(index))
-    if len(set(wrappers)) < len(wrappers):
-        raise DeviceError(name, "every decorator stands once in a name", got=repr(name))
     try:
-        backend = plugin.create(index)
+        backend = BACKENDS.load(base).create(index)
     except BurnError:
         raise
     except Exception as cause:
@@ -105,8 +108,7 @@ def _make_resource(name: str, index: int) -> Resource:
             base, "the backend does not start", got=f"{type(cause).__name__}: {cause}",
             remedy="See `python -m burn doctor` and the chained error.",
         ) from cause  # fmt: skip
-    chain = base
-    for wrapper in reversed(wrappers):
+    for wrapper in reversed(stack.wrappers):
         wrap = getattr(DECORATORS.load(wrapper), "backend", None)
         if wrap is None:
             raise DeviceError(
@@ -114,8 +116,7 @@ def _make_resource(name: str, index: int) -> Resource:
                 got=repr(name), remedy=f"Write burn.device({base!r}).{wrapper}().",
             )  # fmt: skip
         backend = wrap(backend)
-        chain = f"{wrapper}<{chain}>"
-    return Resource(name, chain, backend, index)
+    return Resource(name, stack.chain, backend, index)
 
 
 class Device:
@@ -161,17 +162,20 @@ class Device:
 
     @staticmethod
     def cpu(index: int = 0) -> Device:
-        """Return the compiling CPU device."""
+        """Return the compiling CPU device; its operations are recorded and fused.
+
+        `burn.device("eager-cpu")` is the same one without the recorder.
+        """
         return Device(resource("cpu", index))
 
     @staticmethod
     def cuda(index: int = 0) -> Device:
-        """Return an NVIDIA GPU."""
+        """Return an NVIDIA GPU; operations are recorded and fused, see `cpu`."""
         return Device(resource("cuda", index))
 
     @staticmethod
     def opencl(index: int = 0) -> Device:
-        """Return an OpenCL device."""
+        """Return an OpenCL device; operations are recorded and fused, see `cpu`."""
         return Device(resource("opencl", index))
 
     @staticmethod
@@ -393,7 +397,10 @@ class Devices(list[Device]):
 
 
 def device(name: str | Device) -> Device:
-    """Return the device of a name: `flex`, `cuda:0`, `fusion-flex:1`.
+    """Return the device of a name: `flex`, `cuda:0`, `fusion-flex:1`, `eager-cpu`.
+
+    `cpu`, `cuda` and `opencl` stand behind the recorder where burn-fusion is installed, so that
+    `fusion-cpu` is another name of `cpu`; `eager-` before a name means the device without it.
 
     Raises:
         DeviceError: the name has no valid index.
@@ -402,6 +409,8 @@ def device(name: str | Device) -> Device:
     Example:
         >>> device("flex:1").index
         1
+        >>> device("fusion-cpu") == device("cpu") != device("eager-cpu")
+        True
     """
     if isinstance(name, Device):
         return name
@@ -483,7 +492,7 @@ def seed_all(value: int) -> None:
     global _seed
     with _LOCK:
         _seed = value
-        for r in _RESOURCES.values():
+        for r in resources():
             r.seed(value)
 
 

@@ -31,7 +31,7 @@ class Event(NamedTuple):
     """Something that took time.
 
     Attributes:
-        device: name of the device, `fusion-cpu`; of kernels that one on which they run, `cpu`.
+        device: name of the device, `eager-cpu`; of kernels that one on which they run, `cpu`.
         lane: `operations` on a device that computes at once; `recording`, `plans` and `flushes` on
             one that records; `kernels`, and `launches` of them where they have times of their own.
             Those of another thread than the main one name it.
@@ -341,7 +341,7 @@ def profile(path: str | os.PathLike[str] | None = None) -> Iterator[Profile]:
         path: where a trace is written at the end, for `chrome://tracing` or `ui.perfetto.dev`.
 
     Example:
-        >>> x = burn.ones(1000, device=burn.device("fusion-cpu"))
+        >>> x = burn.ones(1000, device=burn.Device.cpu())
         >>> with burn.profile() as found:
         ...     total = (x * 2 + 1).sum().item()
         >>> [e.name for e in found.events if e.lane == "recording"]

@@ -30,8 +30,8 @@ class Resource:
     """One backend instance and what belongs to it.
 
     Attributes:
-        name: `flex`, `flex:1`, `fusion-flex`.
-        chain: how the composition prints, `fusion<flex>`.
+        name: `flex`, `fusion-flex`, `cpu`; without the index.
+        chain: how the device prints, `fusion<flex>`; what is usual for a backend is not shown.
         backend: where payloads live.
         default_float: dtype of Python floats; `default_int` of Python ints.
         used: an operation or tensor was made, so defaults are fixed.

@@ -19,6 +19,7 @@ from burn_std import (
     DType,
     DTypeError,
     ExecutionError,
+    ShapeError,
     promote_dtypes,
 )
 from burn_std.dtypes import bool_, int64
@@ -263,9 +264,11 @@ def failure_path(owner: Context, entry: Entry, again: Callable[..., Any]) -> Cal
             check_scalar(entry.name, name, args[k])
 
     def explain(cause: Exception, *args: Any) -> BaseException:
-        # Those of a look-up by dtype know no shape, and a tensor in the place of a number makes a
-        # kernel call an operation, which fails in its turn.
-        if isinstance(cause, BurnError) and not isinstance(cause, (DTypeError, ExecutionError)):
+        # Layers check in orders of their own: a look-up by dtype knows no shape, a rule of shapes no
+        # dtype. Asked again in one order the same call is the same error on every device. A tensor
+        # in the place of a number makes a kernel call an operation, which fails in its turn.
+        asked = (DTypeError, ShapeError, ExecutionError)
+        if isinstance(cause, BurnError) and not isinstance(cause, asked):
             return cause.with_traceback(None)
         try:
             broken(args)

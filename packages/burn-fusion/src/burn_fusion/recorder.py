@@ -106,8 +106,10 @@ class Recorder:
                 seg.bits += self.sizes[value.shape] * value.dtype.bits
                 if seg.bits > seg.limit and self._kept_too_much(seg):
                     self.flush(seg)
-                slots[value] = -1 - len(seg.ext)
+                # In this order: a Ctrl-C between the two leaves an external that nothing reads. The
+                # other way round the next one would get the slot of this one.
                 seg.ext.append(value)
+                slots[value] = -len(seg.ext)
                 if seg is not self.tls.h.seg:
                     return
 

@@ -107,7 +107,9 @@ def _walk(
                 None if i is None else [bufs[s] for s in i] if isinstance(i, tuple) else bufs[i]
                 for i in step.inputs
             ]
-            call = (step.kernel, *args, *step.static, *rt.get(step.slot, ()))
+            # An operation that Ctrl-C cut short left its numbers here, and another took the slot.
+            numbers = rt[step.slot] if step.run_time() else ()
+            call = (step.kernel, *args, *step.static, *numbers)
             out = call[0](*call[1:]) if runner is None else runner.run(*call)
             results = list(out) if step.entry.multi else [out]
             ready = inner.ready

@@ -17,7 +17,7 @@ from typing import Any
 
 import burn_tensor
 from burn import _doctor
-from burn_dispatch import BACKENDS, DECORATORS, Device, device_report, resource
+from burn_dispatch import BACKENDS, DECORATORS, Device, Devices, device_report, resource
 from burn_ir import CATALOG, Entry
 from burn_std import BurnError
 
@@ -76,9 +76,22 @@ def backends() -> int:
                 if info.name in there.broken:
                     line += f", broken: {there.broken[info.name]}"
                 else:
-                    line += f", {sum(d.resource.name == info.name for d in there)} device(s)"
+                    line += _count(info.name, there)
             print(line)
     return 0
+
+
+def _count(name: str, there: Devices) -> str:
+    """Say how many devices a backend has, and whether their operations are recorded."""
+    # Bare where it would stand behind a decorator that is not installed.
+    found = [d for d in there if d.resource.name in (name, f"eager-{name}")]
+    says = f", {len(found)} device(s)"
+    behind = getattr(BACKENDS.load(name), "behind", ())
+    if behind:
+        missing = [d for d in behind if not DECORATORS.installed(d)]
+        run = f"at once: {missing[0]} is not installed" if missing else "recorded"
+        says += f", operations {run}"
+    return says
 
 
 def doctor() -> int:

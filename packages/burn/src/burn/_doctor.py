@@ -159,7 +159,8 @@ def devices(problems: list[str]) -> Iterator[str]:
     """Name the devices, the broken backends, and the default with its reason."""
     found = Device.enumerate()
     for device in found:
-        yield device.name
+        recorded = device.resource.backend.records
+        yield f"{device.name:18} operations {'are recorded' if recorded else 'run at once'}"
     for name, error in found.broken.items():
         if _lacks_library(name, error):
             yield f"{name}: not usable: {error}"
