@@ -20,22 +20,30 @@ import nox
 ROOT = Path(__file__).parent
 REPORTS = ROOT / ".nox" / "reports"
 PACKAGES = sorted(path.parent.name for path in ROOT.glob("packages/*/pyproject.toml"))
-BACKENDS = ["flex", "fusion-flex", "cpu"]
+BACKENDS = ["flex", "fusion-flex", "cpu", "eager-cpu"]
 # Those that `matrix` adds: OpenCL needs a driver, which a fresh machine has not.
-MORE = ["fusion-cpu", "opencl"]
-GPUS = ["cuda", "fusion-cuda"]
+MORE = ["opencl", "eager-opencl"]
+GPUS = ["cuda", "eager-cuda"]
 # The tests that cross packages; those of other sessions left out.
 CROSSING = [
     *("tests", "packages/burn-testing/src/burn_testing/conformance"),
     *(f"--ignore=tests/{name}" for name in ("repo", "plugins", "installs")),
 ]
 # What CI runs on a device that compiles: every operator with a part of its cases, another part each
-# day, and what is about compiling, recording and random programs.
-COMPILED = [
-    *(f"tests/{name}" for name in ("bugs", "conformance/test_ops_cases.py", "cube", "fusion")),
-    "tests/laws",
-    "--burn-case-share=8",
-]
+# day; on the recorded one, which is what a user gets, also what is about compiling, recording and
+# random programs. Both meet the same kernels, so the second finds most of them in the cache.
+COMPILED = {
+    "cpu": [
+        *(f"tests/{name}" for name in ("bugs", "conformance/test_ops_cases.py", "cube", "fusion")),
+        "tests/laws",
+        "--burn-case-share=8",
+    ],
+    "eager-cpu": [
+        *(f"tests/{name}" for name in ("bugs", "conformance/test_ops_cases.py")),
+        "tests/laws/test_backends.py",
+        "--burn-case-share=16",
+    ],
+}
 # The peer that `bench` compares with. It is no dependency of anything here.
 TORCH = "torch==2.13.0"
 
@@ -165,7 +173,7 @@ def unit(session: nox.Session, package: str) -> None:
 def tests(session: nox.Session, backend: str) -> None:
     """What crosses packages: operator cases, gradients, bugs, laws; on one backend."""
     # A fresh machine compiles every kernel first, half an hour for all; `matrix` runs them all.
-    given = COMPILED if backend == "cpu" else crossing(backend)
+    given = COMPILED.get(backend) or crossing(backend)
     pytest(session, f"tests-{backend}", *given, "-n2", f"--burn-backend={backend}")
 
 

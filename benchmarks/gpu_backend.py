@@ -23,7 +23,7 @@ import torch
 import burn
 from burn import functional as F
 
-DEVICE = "cuda"
+DEVICE = "eager-cuda"
 Fn = Callable[[], Any]
 TF = torch.nn.functional
 

@@ -1,7 +1,9 @@
 """Every operator case, forward and backward, on a device with hardware: cut into resumable parts.
 
     python benchmarks/gpu_check.py --backend cuda --part 1/4 [--out benchmarks/results]
-    python benchmarks/gpu_check.py --backend cuda --summary
+    python benchmarks/gpu_check.py --backend eager-cuda --summary
+
+`cuda` records and fuses, `eager-cuda` calls one kernel for each operation: both are worth a run.
 
 A part writes one JSON file, `gpu_check-<backend>-<i>of<n>.json`, and is left alone when it is
 there already; `--summary` adds up what was measured and says which parts are missing.

@@ -1,6 +1,6 @@
 """Whole programs on a GPU: ours as written and captured, beside PyTorch eager and compiled.
 
-    python benchmarks/gpu_programs.py [--device fusion-cuda] [--only TEXT] [--json FILE]
+    python benchmarks/gpu_programs.py [--device cuda] [--only TEXT] [--json FILE]
 
 A training step of a perceptron (784-512-512-10, Adam, float32) at two batch sizes, and one of a
 model of GPT-2's size (124 M parameters, 8 x 1024 tokens, bfloat16 autocast, AdamW). Every step is
@@ -212,7 +212,7 @@ def transformer(device: Any) -> dict[str, float]:
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--device", default="fusion-cuda")
+    parser.add_argument("--device", default="cuda")
     parser.add_argument("--only", default="")
     parser.add_argument("--json", type=Path)
     arguments = parser.parse_args()

@@ -39,7 +39,7 @@ class Ours:
     def __init__(self) -> None:
         from burn_dispatch import device
 
-        self.c: Any = device("cpu").without_autodiff().context
+        self.c: Any = device("eager-cpu").without_autodiff().context
         self.put = self.c.tensor_from_numpy
 
     def maps(self, op: str, x: Any) -> Call:

@@ -27,7 +27,7 @@ from typing import Any
 import numpy as np
 
 Call = Callable[[], Any]
-DEVICE = "fusion-cpu"
+DEVICE = "cpu"
 SIDES = {"ours": "burn", "captured": "burn", "torch": "torch", "compile": "torch", "jax": "jax"}
 # What a peer has to take at least, as a multiple of our time.
 MARKS = {

@@ -1,7 +1,7 @@
 """Show that a package's own operation is one like any other, on the device that is asked for.
 
     python examples/custom_kernel/main.py
-    BURN_DEVICE=fusion-opencl python examples/custom_kernel/main.py
+    BURN_DEVICE=opencl python examples/custom_kernel/main.py
 
 Every line compares with the reference composite, `relu(x @ weight + bias)`.
 """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import linecache
 import os
 import signal
@@ -333,3 +334,31 @@ def test_what_does_not_depend_on_a_failure_is_as_if_run_eagerly(device, seed):
                 got.numpy()
         else:
             np.testing.assert_allclose(got.numpy(), expected, rtol=1e-5, equal_nan=True)
+
+
+def test_an_error_keeps_no_memory(device):
+    x = burn.ones(1000, device=device)
+    device.flush()
+    alive: list[Any] = []
+
+    def failing(kernel):
+        def run(a, *args):
+            out = kernel(a, *args)
+            alive.append(weakref.ref(out))
+            if (a > 5).all():
+                raise MemoryError
+            return out
+
+        return run
+
+    _patch(device, "exp", failing)
+    gc.disable()
+    try:
+        made = [(x + k).exp() for k in range(8)]
+        with pytest.raises(burn.ExecutionError) as caught:
+            made[0].device.sync()
+        del made
+        assert caught.value is not None
+        assert [r() for r in alive] == [None] * len(alive)
+    finally:
+        gc.enable()

@@ -206,6 +206,7 @@ class Backend:
         """
         raise CaptureError(
             op, "the device records nothing", got=self.name,
+            # Where the plain name is the recorded device, this means the same one.
             remedy=f"Put model and tensors on burn.device('fusion-{self.name}').",
         )  # fmt: skip
 

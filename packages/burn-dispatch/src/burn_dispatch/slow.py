@@ -264,9 +264,9 @@ def failure_path(owner: Context, entry: Entry, again: Callable[..., Any]) -> Cal
             check_scalar(entry.name, name, args[k])
 
     def explain(cause: Exception, *args: Any) -> BaseException:
-        # Layers check in orders of their own: a look-up by dtype knows no shape, a rule of shapes no
-        # dtype. Asked again in one order the same call is the same error on every device. A tensor
-        # in the place of a number makes a kernel call an operation, which fails in its turn.
+        # Layers check in orders of their own: a look-up by dtype knows no shape, a shape rule no
+        # dtype. Asked again in one order, one call is one error on every device. A tensor in the
+        # place of a number makes a kernel call an operation, which fails in its turn.
         asked = (DTypeError, ShapeError, ExecutionError)
         if isinstance(cause, BurnError) and not isinstance(cause, asked):
             return cause.with_traceback(None)

@@ -165,7 +165,7 @@ class FusionBackend(Backend):
         if seg is not None:
             seg.rebinds.append(Rebinding(obj, seg))
         elif payload.buf.__class__ is Poison:
-            raise payload.buf.error
+            raise payload.buf.error.with_traceback(None)
 
     # ---- captured steps -------------------------------------------------------------------------
 

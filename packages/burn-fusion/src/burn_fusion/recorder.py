@@ -20,7 +20,7 @@ from typing import Any
 from burn_backend import Backend, Memo
 from burn_fusion.churn import Churn
 from burn_fusion.plan import Plan, can_fail
-from burn_fusion.recovery import recover
+from burn_fusion.recovery import let_go, recover
 from burn_fusion.segment import (
     PINNED,
     Holder,
@@ -133,7 +133,7 @@ class Recorder:
                 raise ExecutionError("read", "the value's segment did not run", got=value.shape)
         buf = value.buf
         if buf.__class__ is Poison:
-            raise buf.error
+            raise buf.error.with_traceback(None)  # the frames of an earlier read are none of it
         return buf
 
     # ---- flushing ---------------------------------------------------------------------------
@@ -183,23 +183,36 @@ class Recorder:
             return
         if seg.outcome is None:
             self.execute(seg)
+        error = seg.error
+        self._hand_out(seg)
+        self._close(seg)
+        if error is not None:
+            raise error
+
+    def _hand_out(self, seg: Segment) -> None:
+        """Give the values of a segment that ran what it made."""
         assert seg.outcome is not None  # noqa: S101 - set by `execute`
         vals = seg.vals
         for slot, buf in zip(*seg.outcome, strict=True):
             v = vals[slot]
             v.buf = buf
             v.seg = None
-        error = seg.error
-        if error is not None:
+        if seg.error is not None:
             for note in reversed(seg.rebinds):
                 note.undo(vals)
-        self._close(seg)
-        if error is not None:
-            raise error
 
     def _close(self, seg: Segment) -> None:
         seg.done = True
         self.flushes += 1
+        if seg.error is not None:
+            # Frames that the errors passed know the values, and the errors stand in the values: a
+            # circle that would keep their memory until the collector comes. The list itself is also
+            # known to the operation that led here.
+            made = seg.outcome[1] if seg.outcome is not None else ()
+            for error in {id(p.error): p.error for p in made if p.__class__ is Poison}.values():
+                let_go(error)
+            let_go(seg.error)
+            seg.vals.clear()
         seg.vals = []
         seg.ext = []
         seg.slots = {}

@@ -10,7 +10,7 @@ from __future__ import annotations
 import traceback
 from collections.abc import Sequence
 from contextlib import suppress
-from types import TracebackType
+from types import FrameType, TracebackType
 from typing import Any
 
 from burn_backend import Backend
@@ -71,10 +71,27 @@ def _standing(plan: Plan, cause: Exception, ext: Sequence[Value]) -> tuple[int, 
             kind, number = name[0], name[1:]
             if number.isdigit():
                 bufs[int(number) if kind == "v" else -1 - int(number)] = payload
-    del frame
-    # An error may be kept for long, and must not keep the payloads of its frames.
-    traceback.clear_frames(cause.__traceback__)
     return start, bufs
+
+
+def let_go(error: BaseException | None) -> None:
+    """Take payloads and values out of an error, which may be kept for long.
+
+    They stand in the locals of the frames that it passed and of those that called them; those that
+    still run stay as they are.
+    """
+    seen: set[int] = set()
+    while error is not None and id(error) not in seen:
+        seen.add(id(error))
+        for frame, _ in traceback.walk_tb(error.__traceback__):
+            ended: FrameType | None = frame
+            while ended is not None:
+                try:
+                    ended.clear()
+                except RuntimeError:  # it still runs, and so do all that called it
+                    break
+                ended = ended.f_back
+        error = error.__cause__ or error.__context__
 
 
 def _frame_of(plan: Plan, tb: TracebackType | None) -> TracebackType | None:
@@ -119,7 +136,6 @@ def _walk(
             )
         except Exception as cause:  # noqa: BLE001 - kept as the error of the values
             error = typed(step.entry.name, cause)
-            traceback.clear_frames(cause.__traceback__)
             first = first or error
             bufs.update(dict.fromkeys(outs, Poison(error)))
     return first

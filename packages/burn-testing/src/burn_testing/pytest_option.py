@@ -15,7 +15,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--burn-backend",
         action="append",
         metavar="NAME",
-        help="burn device to test, such as flex or fusion-flex; repeatable (flex)",
+        help="burn device to test, such as flex, fusion-flex or eager-cpu; repeatable (flex)",
     )
 
 

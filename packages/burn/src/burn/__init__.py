@@ -84,7 +84,7 @@ else:
     _OTHERWISE = {
         "save": "Write burn.store.save(model, path).",
         "load": "Write burn.store.load(model, path); burn.store.open(path) reads tensors.",
-        "compile": 'Use a device that records: burn.device("fusion-flex").',
+        "compile": "Devices that compile record and fuse by themselves: burn.Device.cpu().",
         "cuda": "A device is a value: burn.Device.cuda(); burn.Device.enumerate() lists them.",
         "autograd": "Use loss.backward(), burn.grad or burn.value_and_grad.",
         "inference_mode": "Use burn.no_grad, or model.valid().",
