@@ -196,6 +196,21 @@ def test_one_plan_for_rows_of_every_length() -> None:
     assert len(plans(FUSED)) == count
 
 
+def test_a_single_row_of_any_length_has_the_bits_of_single_kernels() -> None:
+    def fn(x: Any) -> list[Any]:
+        low = x - x.amax(-1, keepdim=True)
+        return [(x * 1.7).tanh().sum(), low.exp().sum(-1), (low * low).mean(-1)]
+
+    for length in (2, 3, 7, 8, 15, 16, 17, 31, 33, 63, 64, 65, 100):
+        given = RNG.standard_normal(length).astype(np.float32)
+        for shape in ((length,), (1, length)):
+            eager, fused = (
+                [bits(y) for y in fn(burn.tensor(given.reshape(shape), device=d))]
+                for d in (EAGER, FUSED)
+            )
+            assert eager == fused, shape
+
+
 def test_what_runs_apart_is_explained_by_its_kernels() -> None:
     (x,) = tensors(FUSED, (1, 200_000))
     assert kernels(softmax, x) == [("amax",), ("sub", "exp"), ("sum",), ("div",)]

@@ -41,7 +41,8 @@ from burn_cube_backend.row_code import (
 )
 from burn_std import DType
 
-# Rows up to this length get a kernel of their own on a processor.
+# Rows up to this length get a kernel of their own on a processor, if there are several: a single one
+# gains nothing, and is often as long as a batch, of which every other size would compile again.
 KNOWN = 64
 # Work, as the runtime of the processor counts it, that is worth more than one thread.
 ALONE = 120_000.0
@@ -307,7 +308,7 @@ class FusedRows:
             return True
         whole, rest = divmod(length, reduce_cpu.LANES)
         if rest:
-            rest = PADDED if length <= KNOWN else SCALAR * rest
+            rest = PADDED if _known(rows, length) else SCALAR * rest
         here = self.functions * (whole * reduce_cpu.LANES + rest)
         more = self.kernels - 1
         apart = self.functions_apart * length + more * (PER_ROW + PER_ELEMENT * length)
@@ -327,7 +328,7 @@ class FusedRows:
         if client.name == "cpu":
             threads: int = client.runtime.threads  # type: ignore[attr-defined]  # of this runtime
             pieces, piece = reduce_cpu.pieces_of(threads, rows, length)
-            return Walk("lanes", index, length if length <= KNOWN else 0), pieces, piece
+            return Walk("lanes", index, _known(rows, length)), pieces, piece
         if length < reduce.LONG or rows > reduce.MANY:
             return Walk("unit", index), 1, length
         pieces = -(-length // reduce.PIECE)
@@ -348,3 +349,8 @@ class FusedRows:
             return Walk("plane", index, 0, width if length >= width else 1, across), 1, length
         pieces, piece = reduce_gpu.pieces_of(self.engine, rows, length, width)
         return Walk("block", index, 0, width), pieces, piece
+
+
+def _known(rows: int, length: int) -> int:
+    """Return the length that a kernel on a processor is made for; 0 for any."""
+    return length if length <= KNOWN and rows > 1 else 0
