@@ -41,8 +41,8 @@ from burn_cube_backend.row_code import (
 )
 from burn_std import DType
 
-# Rows up to this length get a kernel of their own on a processor, if there are several: a single one
-# gains nothing, and is often as long as a batch, of which every other size would compile again.
+# Rows up to this length get a kernel of their own on a processor, if there are several: a single
+# one gains nothing, and is often as long as a batch, of which every size would compile again.
 KNOWN = 64
 # Work, as the runtime of the processor counts it, that is worth more than one thread.
 ALONE = 120_000.0
