@@ -362,3 +362,18 @@ def test_an_error_keeps_no_memory(device):
         assert [r() for r in alive] == [None] * len(alive)
     finally:
         gc.enable()
+
+
+def test_an_error_leaves_those_alone_that_were_there_before(device):
+    def fails() -> None:
+        kept = 7
+        raise KeyError(kept)
+
+    x = burn.ones(3, device=device)
+    _patch(device, "exp", _failing(ValueError("broken"), 2))
+    try:
+        fails()
+    except KeyError as earlier:
+        with pytest.raises(burn.ExecutionError):
+            x.exp().tolist()
+        assert earlier.__traceback__.tb_next.tb_frame.f_locals["kept"] == 7

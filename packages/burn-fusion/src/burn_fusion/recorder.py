@@ -210,15 +210,15 @@ class Recorder:
             # known to the operation that led here.
             made = seg.outcome[1] if seg.outcome is not None else ()
             for error in {id(p.error): p.error for p in made if p.__class__ is Poison}.values():
-                let_go(error)
-            let_go(seg.error)
+                let_go(error, seg.cause)
+            let_go(seg.error, seg.cause)
             seg.vals.clear()
         seg.vals = []
         seg.ext = []
         seg.slots = {}
         seg.rt = {}
         seg.rebinds = []
-        seg.outcome = seg.error = None
+        seg.outcome = seg.error = seg.cause = None
 
     def execute(self, seg: Segment) -> None:
         """Run the segment's plan and note what it returned."""
@@ -261,6 +261,7 @@ class Recorder:
         except Warning:
             raise  # who makes errors of warnings gets them before anything ran, and may read again
         except Exception as cause:  # noqa: BLE001 - becomes the error of the values
+            seg.cause = cause
             vals = seg.vals[: seg.count]
             bufs, seg.error = recover(self.inner, plan, vals, ext, seg.rt, cause)
             seg.outcome = (range(seg.count), bufs)

@@ -74,11 +74,15 @@ def _standing(plan: Plan, cause: Exception, ext: Sequence[Value]) -> tuple[int, 
     return start, bufs
 
 
-def let_go(error: BaseException | None) -> None:
+def let_go(error: BaseException | None, first: BaseException | None) -> None:
     """Take payloads and values out of an error, which may be kept for long.
 
     They stand in the locals of the frames that it passed and of those that called them; those that
     still run stay as they are.
+
+    Args:
+        error: what a value of the segment raises.
+        first: what the plan raised. What was being handled before that is the program's.
     """
     seen: set[int] = set()
     while error is not None and id(error) not in seen:
@@ -91,7 +95,7 @@ def let_go(error: BaseException | None) -> None:
                 except RuntimeError:  # it still runs, and so do all that called it
                     break
                 ended = ended.f_back
-        error = error.__cause__ or error.__context__
+        error = None if error is first else error.__cause__ or error.__context__
 
 
 def _frame_of(plan: Plan, tb: TracebackType | None) -> TracebackType | None:

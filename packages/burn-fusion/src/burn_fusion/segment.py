@@ -67,12 +67,13 @@ class Segment:
         done: it ran, well or badly.
         count: how many values took part in the run.
         outcome: (slots, payloads) of a run whose results are not handed out yet.
-        error: what went wrong in that run.
+        error: what went wrong in that run; `cause` what its plan raised.
     """
 
     __slots__ = (
         "__weakref__",
         "bits",
+        "cause",
         "count",
         "done",
         "error",
@@ -99,6 +100,7 @@ class Segment:
         self.count = 0
         self.outcome: tuple[Sequence[int], Sequence[Any]] | None = None
         self.error: BurnError | None = None
+        self.cause: Exception | None = None
 
 
 class Rebinding:
