@@ -7,14 +7,14 @@ look-up by dtype comes before either or after. What the user reads must not tell
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 
 import pytest
 
 import burn
-from burn_ir import CATALOG
 from burn_std import DTypeError, ShapeError
-from burn_testing.conformance.calls import call, flat, inputs
+from burn_testing.conformance.calls import call, inputs
 from burn_testing.samples import SAMPLES, Draw, Sample
 
 DEVICES = ("fusion-flex", "eager-cpu", "cpu")
@@ -30,11 +30,16 @@ def shaped(s: Sample, shape: Any) -> Iterator[Sample]:
 
 def wrong_calls(name: str) -> Iterator[tuple[Sample, str]]:
     """Yield calls with odd dtypes, odd shapes, and both."""
-    for s in SAMPLES[name][:2]:
+    # Samples of the ends of integers know no other dtype.
+    for s in [s for s in SAMPLES[name] if not any(map(_extreme, s.inputs))][:2]:
         same = [s, *shaped(s, lambda n: (5, *n)), *shaped(s, lambda n: tuple(e + 3 for e in n))]
         for other in same:
             for dtype in ("f32", "i32", "bool"):
                 yield other, dtype
+
+
+def _extreme(x: Any) -> bool:
+    return isinstance(x, Draw) and x.values == "extremes"
 
 
 def outcome(device: Any, s: Sample, dtype: str) -> Any:
@@ -44,11 +49,13 @@ def outcome(device: Any, s: Sample, dtype: str) -> Any:
     except burn.BurnError:
         return None  # the sample cannot be made in this dtype
     try:
-        flat(call(device.context, s, given))
+        call(device.context, s, given)
     except (DTypeError, ShapeError) as error:
         return type(error).__name__, error.op
     except burn.BurnError:
-        pass  # the values are at fault, or memory: told where and when the device finds out
+        pass
+    with suppress(burn.BurnError):  # values at fault are told when the device finds out
+        device.sync()
     return None
 
 
@@ -65,6 +72,4 @@ def test_a_wrong_call_is_the_same_error_everywhere(name: str) -> None:
             if found != expected:
                 shapes = [x.shape if isinstance(x, Draw) else x for x in s.inputs]
                 differs.append(f"{place} {s.name} {dtype} {shapes}: {found}, flex {expected}")
-    burn.device("fusion-flex").sync()
     assert not differs, "\n".join(differs)
-    assert name in CATALOG

@@ -204,6 +204,13 @@ def _spec(x: Any) -> Any:
     return tuple(_spec(t) for t in x) if isinstance(x, (list, tuple)) else x
 
 
+def _each_spec(x: Any, dtype: DType) -> Any:
+    """Return specs with another dtype."""
+    if isinstance(x, Spec):
+        return Spec(x.shape, dtype)
+    return tuple(_each_spec(t, dtype) for t in x) if isinstance(x, tuple) else x
+
+
 def _refusal(
     entry: Entry, ctx: Context, inputs: list[Any], attrs: tuple[Any, ...]
 ) -> BaseException:
@@ -253,6 +260,13 @@ def failure_path(owner: Context, entry: Entry, again: Callable[..., Any]) -> Cal
         shaped = [a for a, d in zip(args[count:], entry.attrs, strict=True) if d.kind != "scalar"]
         inputs = [_spec(x) for x in args[:count]]
         lead = next((x for x in inputs if isinstance(x, Spec)), None)
+        if lead is not None and entry.lift and not lead.dtype.is_float:
+            # Integers are computed as floats, so only their shapes can be at fault.
+            lead = Spec(lead.shape, owner.default_float)
+            inputs = [
+                _each_spec(x, lead.dtype) if i.promoted or not k else x
+                for k, (i, x) in enumerate(zip(entry.inputs, inputs, strict=True))
+            ]
         if lead is not None:  # a scalar in the second place stands for a rank-0 tensor
             check_dtype(entry.name, entry.accepts, lead)
             inputs = [
