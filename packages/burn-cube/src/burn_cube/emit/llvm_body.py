@@ -27,6 +27,8 @@ _ATOMIC = {
 
 # Arrays live on the stack of a thread, which has 8 MiB.
 STACK = 2 << 20
+# Operations of a round above which two rounds of an independent loop run side by side.
+LONG_ROUND = 40
 
 
 class Body:
@@ -187,7 +189,7 @@ class Body:
         outer, self.access = self.access, None
         note = ""
         if vector:
-            note = self._independent()
+            note = self._independent(self.kernel.body)
         elif not plain:
             number = len(self.metadata)
             self.metadata.append(
@@ -205,16 +207,22 @@ class Body:
         self.line(f"br label %{head}{note}")
         self.open(done)
 
-    def _independent(self) -> str:
+    def _independent(self, body: Region) -> str:
         """Begin a loop whose rounds share no memory; return the note on its last jump."""
         number = len(self.metadata)
         self.access = f", !llvm.access.group !{number}"
         self.metadata.append(f"!{number} = distinct !{{}}")
+        # Operations of a long round wait for each other; LLVM by itself takes only short ones
+        # together.
+        twice = sum(1 for _ in walk(body)) > LONG_ROUND
+        more = f", !{number + 3}" if twice else ""
         self.metadata.append(
-            f"!{number + 1} = distinct !{{!{number + 1}, !{number + 2}}}\n"
+            f"!{number + 1} = distinct !{{!{number + 1}, !{number + 2}{more}}}\n"
             f'!{number + 2} = !{{!"llvm.loop.parallel_accesses", !{number}}}'
         )
-        self.metadata.append("")
+        self.metadata += ["", ""]
+        if twice:
+            self.metadata[-1] = f'!{number + 3} = !{{!"llvm.loop.interleave.count", i32 2}}'
         return f", !llvm.loop !{number + 1}"
 
     # --- values ----------------------------------------------------------------------------
@@ -531,7 +539,7 @@ class Body:
         self.uniform[index_op] = index
         self.ends[op, "continue"], self.ends[op, "break"] = latch, done
         outer = self.access
-        note = self._independent() if op.attrs.get("independent") else ""
+        note = self._independent(op.regions[0]) if op.attrs.get("independent") else ""
         run(op.regions[0])
         self.access = outer
         self.jump_to(latch)

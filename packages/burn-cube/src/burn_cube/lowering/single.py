@@ -1,6 +1,8 @@
 """Transcendental functions of float32 that are computed in float32.
 
-Sources: Cephes (Moshier) for exp, log and tanh; N. Juffa's single precision erf.
+Sources: Cephes (Moshier) for exp and log. tanh and erf are both made of 2^x - 1 without a branch:
+tanh(x) = e / (e + 2) with e = exp(2x) - 1, and erf(x) = 1 - 2^-w(x) with a polynomial for w; the
+coefficients are minimax fits.
 """
 
 from __future__ import annotations
@@ -10,7 +12,7 @@ from collections.abc import Callable
 from burn_cube.frontend.values import Val
 from burn_cube.language import bitcast, cast, fma
 from burn_cube.lowering.choice import select
-from burn_cube.lowering.polynomial import horner, log_edges
+from burn_cube.lowering.polynomial import estrin, horner, log_edges
 from burn_cube.mathematics import copysign, sqrt
 from burn_std.dtypes import float32, int32
 
@@ -73,48 +75,36 @@ def _log32(x: Val) -> Val:
     return log_edges(x, made)
 
 
+def _power_less_one32(x: Val) -> Val:
+    """Return 2^x - 1 of arguments up to 126 in magnitude, precise near 0 too."""
+    # The number added puts the exponent of 2^n into the low bits, and n itself is exact.
+    shifted = x + (_MAGIC32 + 127.0)
+    r = x - (shifted - (_MAGIC32 + 127.0))
+    scale = bitcast(bitcast(shifted, int32) << 23, float32)
+    p = estrin(
+        r, 1.5403510769829154e-4, 1.3390735257416964e-3, 9.618237614631653e-3,
+        5.550357326865196e-2, 2.4022649228572845e-1, 6.931471824645996e-1,
+    )  # fmt: skip
+    return fma(p, r * scale, scale - 1.0)
+
+
 def _tanh32(x: Val) -> Val:
     t = abs(x)
-    z = x * x
-    p = horner(
-        z, -5.70498872745e-3, 2.06390887954e-2, -5.37397155531e-2, 1.33314422036e-1,
-        -3.33332819422e-1,
-    )  # fmt: skip
-    small = fma(p * z, t, t)
-    e = _exp_bounded32(select(t > 10.0, 10.0, t) * 2.0)
-    # On the magnitude, so that -0.0 keeps its sign.
-    return copysign(select(t < 0.625, small, 1.0 - 2.0 / (e + 1.0)), x)
-
-
-def _exp_bounded32(x: Val) -> Val:
-    """Return exp(x) of arguments up to 80 in magnitude, where one scaling is enough."""
-    n, k = _nearest32(x * 1.44269504088896341)
-    r = fma(n, -0.693359375, x)
-    r = fma(n, 2.12194440e-4, r)
-    p = horner(
-        r, 1.9875691500e-4, 1.3981999507e-3, 8.3334519073e-3, 4.1665795894e-2, 1.6666665459e-1,
-        5.0000001201e-1,
-    )  # fmt: skip
-    return (fma(p, r * r, r) + 1.0) * bitcast((k + 127) << 23, float32)
+    e = _power_less_one32(select(t > 10.0, 10.0, t) * 2.8853900817779268)
+    # On the magnitude, so that both signs have the same digits and -0.0 keeps its own.
+    return copysign(e / (e + 2.0), x)
 
 
 def _erf32(x: Val) -> Val:
     t = abs(x)
     t = select(t > 4.0, 4.0, t)
-    s = x * x
-    r = horner(t, -1.72853470e-5, 3.83197126e-4)
-    u = horner(t, -3.88396438e-3, 2.42546219e-2)
-    r = fma(r, t * t, u)
-    for c in (-1.06777877e-1, -6.34846687e-1, -1.28717512e-1):
-        r = fma(r, t, c)
-    large = copysign(1.0 - _exp_bounded32(fma(r, t, -t)), x)
-    p = horner(
-        s, -5.96761703e-4, 4.99119423e-3, -2.67681349e-2, 1.12819925e-1, -3.76125336e-1,
-        1.28379166e-1,
+    # -log2(1 - erf(t)) / t, least in the error that it leaves in erf.
+    w = estrin(
+        t, -1.3356821000343189e-5, 1.697446423349902e-4, -9.130717953667045e-4,
+        2.4051512591540813e-3, -2.3153124493546784e-4, -2.7631966397166252e-2,
+        1.4827704429626465e-1, 9.184476137161255e-1, 1.6279070377349854,
     )  # fmt: skip
-    # NaN takes the polynomial. A choice of x behind the copy of its sign would be one masked
-    # `vpternlog`, which LLVM 20 gets wrong.
-    return select(abs(x) >= 0.927734375, large, fma(p, x, x))
+    return copysign(_power_less_one32(w * -t), x)
 
 
 NARROW: dict[str, Callable[[Val], Val]] = {
