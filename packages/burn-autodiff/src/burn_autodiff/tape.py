@@ -11,8 +11,10 @@ from __future__ import annotations
 import heapq
 import itertools
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any
 
+from burn_autodiff.windows import Window, Windows, place_of
 from burn_backend import TensorBase
 from burn_ir import Entry
 from burn_std import ArgumentError, AutodiffError, BurnError, DeviceError, ShapeError
@@ -263,8 +265,22 @@ class _Walk:
         if have is None:
             self.cotangents[node] = g
             heapq.heappush(self.heap, (-node.seq, node))
+        elif have.__class__ is Windows:
+            have.add(g)
         else:
             self.cotangents[node] = g.b.add(have, g)
+
+    def put_window(self, ops: Any, node: Node, shape: tuple[int, ...], part: Window) -> None:
+        """Note the cotangent of a part of a node's output."""
+        have = self.cotangents.get(node)
+        if have.__class__ is Windows:
+            have.parts.append(part)
+            return
+        made = self.cotangents[node] = Windows(ops, shape, part)
+        if have is None:
+            heapq.heappush(self.heap, (-node.seq, node))
+        else:
+            made.add(have)
 
     def put_output(self, pick: Node, g: TensorBase) -> None:
         """Note the cotangent of one output of a node with several."""
@@ -281,6 +297,8 @@ class _Walk:
         while self.heap:
             node = heapq.heappop(self.heap)[1]
             g = self.cotangents.pop(node)
+            if g.__class__ is Windows:
+                g = g.total()
             call = node.call
             if call is LEAF:
                 self.found[node] = g
@@ -334,8 +352,15 @@ class _Walk:
         else:
             make = ops.make
             saved = [None if s is None else make(s) for s in node.saved]
+        seen = RuleCall(ops, node, shapes, self.create)
+        if entry.name in ("slice", "select") and node.parents[0] is not None:
+            place = place_of(entry.name, node.attrs, shapes[0])
+            if place is not None:
+                part = Window(*place, g, entry.name == "select", partial(call.fn, seen, g))
+                self.put_window(ops, node.parents[0], shapes[0], part)
+                return
         try:
-            out = call.fn(RuleCall(ops, node, shapes, self.create), g, *saved)
+            out = call.fn(seen, g, *saved)
         except BurnError as error:
             error.add_note(f"in the backward of {entry.name}")
             raise

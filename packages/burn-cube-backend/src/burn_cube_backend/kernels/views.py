@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from burn_cube_backend.engine import Engine
 from burn_cube_backend.geometry import Ints, broadcast_strides, reshaped
+from burn_cube_backend.kernels.create import filled
 from burn_cube_backend.kernels.maps import copied, write
 from burn_cube_backend.payload import CubeTensor
 from burn_cube_backend.table import kernel
@@ -122,6 +123,16 @@ def slice_assign(
     """x with a strided window replaced by value."""
     out = copied(engine, x)
     write(engine, window(out, steps, starts, stops), value)
+    return out
+
+
+@kernel("slice_backward")
+def slice_backward(
+    engine: Engine, g: CubeTensor, steps: Ints, starts: Ints, stops: Ints, shape: Ints
+) -> CubeTensor:
+    """Zeros with g in a strided window."""
+    out = filled(engine, g.dtype, shape, 0)
+    write(engine, window(out, steps, starts, stops), g)
     return out
 
 
