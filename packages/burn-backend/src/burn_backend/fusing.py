@@ -39,8 +39,11 @@ class Part(NamedTuple):
 class Group(NamedTuple):
     """Operations that one kernel computes, and numbers (`full` of rank 0) that they read.
 
-    Without rows, all are elementwise and every part that is no number has the shape to which the
-    outside tensors broadcast. With rows, the last `rows` dims of one shape are a row; parts are
+    Without rows, all are elementwise, or views between elementwise ones: `permute`, `reshape`,
+    `squeeze`, `unsqueeze`, `flip`, `slice` and `select`. Without views every part that is no number
+    has the shape to which the outside tensors broadcast. With views each elementwise part has the
+    shape to which its inputs broadcast; those of the last space, to which all views lead, have the
+    shape of the kernel. With rows, the last `rows` dims of one shape are a row; parts are
 
     - elementwise operations on `full`, `kept` or `cut` values, read along a result as broadcasting
       has it;
@@ -59,6 +62,8 @@ class Group(NamedTuple):
         outputs: the parts whose results are wanted; no views.
         rows: how many dims a row has, 0 where there are none, negative for columns.
         cut: which outside tensors are read along shapes without the row's dims.
+        through: with views, for each output the views by which its elements are read in the end,
+            by their number, the last one first; none of them leaves elements out.
     """
 
     parts: tuple[Part, ...]
@@ -66,6 +71,7 @@ class Group(NamedTuple):
     outputs: tuple[int, ...]
     rows: int = 0
     cut: tuple[bool, ...] = ()
+    through: tuple[tuple[int, ...], ...] = ()
 
 
 # Outside payloads and then the run-time values of all parts, in order, to the wanted results.
@@ -86,8 +92,8 @@ class Fuser(Protocol):
 
         Args:
             group: what it computes.
-            apart: the same with rows left to the operations' own kernels; taken where shapes or
-                layouts show that one kernel would be slower, or would give other bits; then the
-                kernel's attribute `parted` is True, else False. A group without rows has no need
-                of it.
+            apart: the same with rows and views left to the operations' own kernels; taken where
+                shapes or layouts show that one kernel would be slower, or would give other bits;
+                then the kernel's attribute `parted` is True, else False. A group with neither has
+                no need of it.
         """

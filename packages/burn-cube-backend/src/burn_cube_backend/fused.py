@@ -1,10 +1,9 @@
 """Groups of elementwise operations as one kernel: the code generation of fusion.
 
 Every operation rounds to its dtype inside the kernel too, so a group gives the bits that its
-operations give one by one. A kernel has one of five forms: `dense` where all arrays are walked in
+operations give one by one. A kernel has one of four forms: `dense` where all arrays are walked in
 one stride, `wide` the same in vectors, `rows` on a processor for everything else (cubes along the
-last dim, so that a compiler sees strides of 0 and 1); on a GPU `lined`, vectors along the last dim
-where every array is walked there in ones or not at all, and `strided` for what is left.
+last dim, so that a compiler sees strides of 0 and 1), `strided` elsewhere.
 """
 
 from __future__ import annotations
@@ -18,6 +17,7 @@ from burn_cube_backend.code import UNITS, Code, Val
 from burn_cube_backend.engine import Engine
 from burn_cube_backend.fused_columns import FusedColumns
 from burn_cube_backend.fused_rows import FusedRows
+from burn_cube_backend.fused_views import VIEWS, Geometry, Path, Reading, Walks
 from burn_cube_backend.geometry import (
     Ints,
     broadcast_shape,
@@ -27,7 +27,7 @@ from burn_cube_backend.geometry import (
     size_of,
 )
 from burn_cube_backend.kernels.create import wrapped
-from burn_cube_backend.kernels.maps import is_map, plain, row_width, vector_width, wide
+from burn_cube_backend.kernels.maps import is_map, plain, vector_width, wide
 from burn_cube_backend.part_code import part_value
 from burn_cube_backend.payload import CubeTensor
 from burn_ir import Entry
@@ -41,14 +41,14 @@ class Form(NamedTuple):
     """What a kernel depends on beside the group.
 
     Attributes:
-        kind: `dense`, `wide`, `rows`, `lined` or `strided`.
+        kind: `dense`, `wide`, `rows` or `strided`.
         bare: which outside tensors are numbers.
         absent: which run-time numbers are None.
         places: dtype of places.
-        width: elements of a vector for `wide` and `lined`, units of a cube for `rows`.
+        width: elements of a vector for `wide`, units of a cube for `rows`.
         rank: dims that are walked.
-        inner: for `rows` and `lined`, the stride of each array along the last dim: 0, 1 or any; of
-            the results first for `rows`.
+        inner: for `rows`, the stride of each array along the last dim: 0, 1 or any.
+        loose: results do not lie in the order in which they are walked.
     """
 
     kind: str
@@ -58,26 +58,36 @@ class Form(NamedTuple):
     width: int = 1
     rank: int = 1
     inner: tuple[str, ...] = ()
+    loose: bool = False
 
 
 class Launch(NamedTuple):
-    """A kernel for tensors of one layout, but for their addresses."""
+    """A kernel for tensors of one layout, but for their addresses.
+
+    Attributes:
+        program: the compiled kernel, None where there is no element.
+        cubes: the grid.
+        results: shape and strides of each.
+        elements: of each result.
+        head: arguments before the offsets of the arrays, `tail` those behind.
+        deltas: added to the offsets of the arrays.
+    """
 
     program: Any
     cubes: tuple[int, int, int]
-    shape: Ints
-    strides: Ints
+    results: tuple[tuple[Ints, Ints], ...]
     elements: int
     head: Ints
     tail: Ints
-    offsets: bool
+    deltas: Ints
 
 
 def fused_kernel(group: Group, form: Form) -> Kernel:
     """Write the kernel of a group.
 
     Parameters are results, arrays, numbers of outside tensors, numbers of parts, then counts,
-    offsets of the arrays, extents and strides as far as the form has them.
+    offsets of the arrays, first places of the results, extents and strides as far as the form has
+    them. A tensor is an array for each way through views by which it is read.
     """
     writer = _Writer(group, form)
     writer.body()
@@ -90,13 +100,14 @@ class _Writer:
         units = form.width if form.kind == "rows" else UNITS
         code = self.code = Code("_".join(["fused", *names[:6]]), form.places, units)
         self.group, self.form = group, form
-        self.wide = form.width if form.kind in ("wide", "lined") else 0
+        self.wide = form.width if form.kind == "wide" else 0
         self.outs = [self._buffer(f"out{k}", group.parts[p].dtype) for k, p in _numbered(group)]
-        there = [k for k in range(len(group.outside)) if not form.bare[k]]
-        # What stands still along a line is read as one element.
-        still = {k for k, mode in zip(there, form.inner, strict=False) if mode == "0"}
-        self.still = still if form.kind == "lined" else set()
-        self.arrays = {k: self._buffer(f"x{k}", group.outside[k], k in self.still) for k in there}
+        self.reading = Reading(group)
+        self.arrays = {
+            (k, path): self._buffer(f"x{n}", group.outside[k])
+            for n, (k, path, _) in enumerate(self.reading.reads)
+            if not form.bare[k]
+        }
         self.given = {
             k: code.scalar(f"n{k}", wide(t)) for k, t in enumerate(group.outside) if form.bare[k]
         }
@@ -108,18 +119,16 @@ class _Writer:
                 kind = wide(part.lead)
                 self.numbers[p, j] = None if none else code.scalar(f"s{p}_{j}", kind)
 
-    def _buffer(self, name: str, dtype: DType, single: bool = False) -> Any:
-        if self.wide and not single:
+    def _buffer(self, name: str, dtype: DType) -> Any:
+        if self.wide:
             return self.code.b.buffer(name, Vector(dtype, self.wide))
         return self.code.buffer(name, dtype)
 
     def body(self) -> None:
         kind = self.form.kind
-        forms = {
-            "dense": self._dense, "wide": self._wide, "rows": self._rows, "lined": self._lined,
-            "strided": self._strided,
-        }  # fmt: skip
-        forms[kind]()
+        {"dense": self._dense, "wide": self._wide, "rows": self._rows, "strided": self._strided}[
+            kind
+        ]()
 
     def _dense(self) -> None:
         code = self.code
@@ -140,42 +149,19 @@ class _Writer:
                 k: b.load(x, (o // each + i).op)
                 for (k, x), o in zip(self.arrays.items(), offsets, strict=True)
             }
-            self._lanes(i, rows, {})
-
-    def _lanes(self, i: Val, rows: dict[int, Any], still: dict[int, Val]) -> None:
-        """Compute and store vector number i from vectors, and from what is one for all lanes."""
-        code, b = self.code, self.code.b
-        lanes = [
-            self._values({k: Val(code, b.extract(row, lane)) for k, row in rows.items()} | still)
-            for lane in range(self.wide)
-        ]
-        for k, out in enumerate(self.outs):
-            b.store(out, i.op, b.vector(*[values[k].op for values in lanes]))
-
-    def _lined(self) -> None:
-        code, rank = self.code, self.form.rank
-        count = code.place("count")
-        offsets = code.places("offset", len(self.arrays))
-        # The last extent, and the strides of what is walked, count vectors.
-        extents = code.places("extent", rank)
-        strides = [code.places(f"stride{k}_", rank) for k in range(len(self.arrays))]
-        each = code.at(self.wide)
-        with code.each(count // each) as i:
-            coords = code.coords(i, extents)
-            rows: dict[int, Any] = {}
-            still: dict[int, Val] = {}
-            for (k, x), o, walk in zip(self.arrays.items(), offsets, strides, strict=True):
-                if k in self.still:
-                    still[k] = x[code.walk(o, coords, walk)]
-                else:
-                    rows[k] = code.b.load(x, code.walk(o // each, coords, walk).op)
-            self._lanes(i, rows, still)
+            lanes = [
+                self._values({k: Val(code, b.extract(row, lane)) for k, row in rows.items()})
+                for lane in range(width)
+            ]
+            for k, out in enumerate(self.outs):
+                b.store(out, i.op, b.vector(*[values[k].op for values in lanes]))
 
     def _rows(self) -> None:
         code, form = self.code, self.form
         length = code.place("length")
         offsets = code.places("offset", len(self.arrays))
         outer = form.rank - 1
+        starts = self._starts()
         extents = code.places("extent", outer)
         lines = len(self.outs) + len(self.arrays)
         strides = [code.places(f"stride{k}_", outer) for k in range(lines)]
@@ -187,7 +173,7 @@ class _Writer:
         place = code.special("cube_pos_x") * form.width + unit
         bases = [
             code.walk(at, coords, walk)
-            for at, walk in zip([*[code.at(0)] * len(self.outs), *offsets], strides, strict=True)
+            for at, walk in zip([*starts, *offsets], strides, strict=True)
         ]
         places = [
             base if mode == "0" else base + (place if step is None else place * step)
@@ -201,11 +187,19 @@ class _Writer:
             for out, at, value in zip(self.outs, places, self._values(loads), strict=False):
                 out[at] = value
 
+    def _starts(self) -> list[Val]:
+        """Return the first place of each result."""
+        if self.form.loose:
+            return self.code.places("start", len(self.outs))
+        return [self.code.at(0)] * len(self.outs)
+
     def _strided(self) -> None:
-        code, rank = self.code, self.form.rank
+        code, rank, loose = self.code, self.form.rank, self.form.loose
         count = code.place("count")
         offsets = code.places("offset", len(self.arrays))
+        starts = self._starts()
         extents = code.places("extent", rank)
+        walks = [code.places(f"walk{k}_", rank) for k in range(len(self.outs) if loose else 0)]
         strides = [code.places(f"stride{k}_", rank) for k in range(len(self.arrays))]
         with code.each(count) as i:
             coords = code.coords(i, extents)
@@ -213,27 +207,37 @@ class _Writer:
                 k: x[code.walk(o, coords, walk)]
                 for (k, x), o, walk in zip(self.arrays.items(), offsets, strides, strict=True)
             }
-            for out, value in zip(self.outs, self._values(loads), strict=True):
-                out[i] = value
+            places = [i] * len(self.outs)
+            if loose:
+                places = [code.walk(o, coords, w) for o, w in zip(starts, walks, strict=True)]
+            for out, at, value in zip(self.outs, places, self._values(loads), strict=True):
+                out[at] = value
 
-    def _values(self, loads: dict[int, Val]) -> list[Val]:
+    def _values(self, loads: dict[Any, Val]) -> list[Val]:
         """Return the wanted results of one element."""
-        outside = [
-            loads[k] if k in loads else self.given[k].cast(t)
-            for k, t in enumerate(self.group.outside)
-        ]
-        made: list[Val] = []
-        for p, part in enumerate(self.group.parts):
-            made.append(self._part(p, part, outside, made))
-        return [made[p] for p in self.group.outputs]
+        outside = {k: number.cast(self.group.outside[k]) for k, number in self.given.items()}
+        made: dict[Any, Val] = {}
 
-    def _part(self, p: int, part: Part, outside: Sequence[Val], made: Sequence[Val]) -> Val:
+        def value(ref: int, path: Path) -> Val:
+            if ref < 0:
+                return outside[-1 - ref] if -1 - ref in outside else loads[-1 - ref, path]
+            part = self.group.parts[ref]
+            if part.name in VIEWS:
+                return value(part.inputs[0] or 0, (*path, ref))
+            found = made.get((ref, path))
+            if found is None:
+                given = [None if i is None else value(i, path) for i in part.inputs]
+                found = made[ref, path] = self._part(ref, part, given)
+            return found
+
+        return [value(p, path) for p, path in self.reading.outputs]
+
+    def _part(self, p: int, part: Part, given: Sequence[Val | None]) -> Val:
         numbers = [self.numbers[p, j] for j in range(part.numbers)]
         if part.name == "full":
-            (value,) = numbers
-            assert value is not None  # noqa: S101 - a `full` has a number
-            return value.cast(part.dtype)
-        given = [None if i is None else outside[-1 - i] if i < 0 else made[i] for i in part.inputs]
+            (number,) = numbers
+            assert number is not None  # noqa: S101 - a `full` has a number
+            return number.cast(part.dtype)
         return part_value(self.code, part, given, numbers)
 
 
@@ -252,6 +256,7 @@ class FusedMap:
     def __init__(self, engine: Engine, group: Group) -> None:
         self.engine = engine
         self.group = group
+        self.reading = Reading(group)
         self.inputs = len(group.outside)
         # How a number is given: as an element of a dtype first, if it stands for a tensor.
         self.numbers: list[tuple[DType, bool]] = [
@@ -263,7 +268,7 @@ class FusedMap:
 
     def __call__(self, *args: Any) -> tuple[CubeTensor, ...]:
         """Compute the group: payloads from outside, then numbers."""
-        engine, group = self.engine, self.group
+        engine = self.engine
         tensors, given = args[: self.inputs], args[self.inputs :]
         absent = tuple([v is None for v in given])
         bare = tuple([x.buf is None for x in tensors])
@@ -279,6 +284,21 @@ class FusedMap:
                 self.launches.clear()
             shape = broadcast_shape([x.shape for x in tensors])
             launch = self.launches[key] = self._planned(shape, arrays, bare, absent)
+        return self.started(launch, tensors, arrays, given)
+
+    def started(
+        self, launch: Launch, tensors: Sequence[CubeTensor], arrays: Sequence[CubeTensor],
+        given: Sequence[Any],
+    ) -> tuple[CubeTensor, ...]:  # fmt: skip
+        """Start a kernel and return its results.
+
+        Args:
+            launch: the kernel.
+            tensors: from outside.
+            arrays: the tensor of each read.
+            given: run-time numbers.
+        """
+        engine, group = self.engine, self.group
         flats = [engine.flat(launch.elements, group.parts[p].dtype) for p in group.outputs]
         if launch.program is not None:
             words: list[Any] = [*flats, *[x.buf for x in arrays]]
@@ -292,13 +312,13 @@ class FusedMap:
                     value = wrapped(value, dtype) if whole else value
                     words.append(plain(value, dtype.kind))
             words += launch.head
-            words += [x.offset for x in arrays]
+            words += [x.offset + d for x, d in zip(arrays, launch.deltas, strict=True)]
             words += launch.tail
             engine.start(launch.program, launch.cubes, words)
         return tuple(
             [
-                CubeTensor(flat, launch.shape, launch.strides, group.parts[p].dtype)
-                for flat, p in zip(flats, group.outputs, strict=True)
+                CubeTensor(flat, *result, group.parts[p].dtype)
+                for flat, result, p in zip(flats, launch.results, group.outputs, strict=True)
             ]
         )
 
@@ -306,21 +326,48 @@ class FusedMap:
         self, shape: Ints, arrays: Sequence[CubeTensor], bare: tuple[bool, ...],
         absent: tuple[bool, ...],
     ) -> Launch:  # fmt: skip
-        engine, group = self.engine, self.group
+        results = len(self.group.outputs)
+        walks = Walks(
+            shape,
+            [broadcast_strides(x.shape, x.strides, shape) for x in arrays],
+            (0,) * len(arrays),
+            [row_major(shape)] * results,
+            (0,) * results,
+            (shape,) * results,
+        )
+        return self.launch_on(walks, arrays, bare, absent)
+
+    def launch_on(
+        self, walks: Walks, arrays: Sequence[CubeTensor], bare: tuple[bool, ...],
+        absent: tuple[bool, ...],
+    ) -> Launch:  # fmt: skip
+        """Choose the kernel.
+
+        Args:
+            walks: where everything lies.
+            arrays: the tensor of each read.
+            bare: which outside tensors are numbers.
+            absent: which run-time numbers are None.
+        """
+        engine, group, shape = self.engine, self.group, walks.shape
         count, own = size_of(shape), row_major(shape)
+        shapes = tuple((s, row_major(s)) for s in walks.shapes)
         if not count:
-            return Launch(None, (0, 1, 1), shape, own, 0, (), (), False)
+            return Launch(None, (0, 1, 1), shapes, 0, (), (), ())
         index = engine.index_dtype(*arrays, count=count)
-        walks = [broadcast_strides(x.shape, x.strides, shape) for x in arrays]
         results = len(group.outputs)
-        extents, merged = collapse(shape, [*[own] * results, *walks])
+        extents, merged = collapse(shape, [*walks.outs, *walks.arrays])
         rank = len(extents)
+        _, order = collapse(shape, [own, *walks.outs])
+        loose = any(walks.starts) or any(m != order[0] for m in order)
+        starts = walks.starts if loose else ()
 
         def made(form: Form, cubes: tuple[int, int, int], head: Ints, tail: Ints) -> Launch:
             program = engine.loaded(fused_kernel, (group, form))
-            return Launch(program, cubes, shape, own, count, head, tail, True)
+            return Launch(program, cubes, shapes, count, head, tail, walks.deltas)
 
-        if rank == 1 and all(m == (1,) or count == 1 for m in merged):
+        even = all(delta == 0 for delta in walks.deltas) or engine.client.properties.kind == "cpu"
+        if rank == 1 and not loose and even and all(m == (1,) or count == 1 for m in merged):
             dtypes = [group.parts[p].dtype for p in group.outputs]
             widths = [vector_width(engine, t, arrays, count) for t in dtypes]
             width = min(widths)
@@ -333,36 +380,70 @@ class FusedMap:
             length = extents[-1]
             units = next((u for u in (16, 64, 256) if length <= u), 1024)
             inner = tuple("01"[m[-1]] if m[-1] in (0, 1) else "n" for m in merged)
-            tail = extents[:-1] + tuple(s for m in merged for s in m[:-1])
+            tail = starts + extents[:-1] + tuple(s for m in merged for s in m[:-1])
             tail += tuple(m[-1] for m, mode in zip(merged, inner, strict=True) if mode == "n")
             cubes = (-(-length // units), count // length, 1)
-            form = Form("rows", bare, absent, index, units, rank, inner)
+            form = Form("rows", bare, absent, index, units, rank, inner, loose)
             return made(form, cubes, (length,), tail)
-        width = _line_width(engine, group, arrays, extents, merged[results:])
-        if width > 1:
-            walked = [
-                m if m[-1] == 0 else (*(s // width for s in m[:-1]), 1) for m in merged[results:]
-            ]
-            tail = (*extents[:-1], extents[-1] // width, *(s for m in walked for s in m))
-            inner = tuple(str(m[-1]) for m in walked)
-            form = Form("lined", bare, absent, index, width, rank, inner)
-            return made(form, (-(-count // (UNITS * width)), 1, 1), (count,), tail)
-        tail = extents + tuple(s for m in merged[results:] for s in m)
-        form = Form("strided", bare, absent, index, 1, rank)
+        tail = starts + extents + tuple(s for m in merged[0 if loose else results :] for s in m)
+        form = Form("strided", bare, absent, index, 1, rank, (), loose)
         return made(form, (-(-count // UNITS), 1, 1), (count,), tail)
 
 
-def _line_width(
-    engine: Engine, group: Group, arrays: Sequence[CubeTensor], extents: Ints,
-    walks: Sequence[Ints],
-) -> int:  # fmt: skip
-    """Return the elements that a unit of a GPU takes at once along the last dim; 1: no vector."""
-    if any(m[-1] not in (0, 1) for m in walks):
-        return 1
-    moving = [(x, m) for x, m in zip(arrays, walks, strict=True) if m[-1]]
-    # Results lie row by row: what the last extent asks holds for them.
-    widest = max((group.parts[p].dtype for p in group.outputs), key=lambda t: t.itemsize)
-    return row_width(engine, widest, [x for x, _ in moving], extents, [m for _, m in moving])
+class FusedViews(FusedMap):
+    """The kernels of one group with views on one device.
+
+    Args:
+        engine: the device.
+        group: what they compute.
+        apart: the same by several kernels.
+
+    Attributes:
+        parted: the last call ran apart.
+    """
+
+    def __init__(self, engine: Engine, group: Group, apart: Fused) -> None:
+        super().__init__(engine, group)
+        self.apart = apart
+        self.parted = False
+        self.plans: dict[Any, Launch | None] = {}
+        # Run-time values of views, by their places among all, are extents.
+        self.extents: dict[int, list[int]] = {}
+        at = 0
+        for k, part in enumerate(group.parts):
+            places = list(range(at, at + part.numbers))
+            at += part.numbers
+            if part.name in VIEWS:
+                self.extents[k] = places
+        self.shown = {place for places in self.extents.values() for place in places}
+
+    def __call__(self, *args: Any) -> tuple[CubeTensor, ...]:
+        """Compute the group: payloads from outside, then run-time values."""
+        tensors, given = args[: self.inputs], args[self.inputs :]
+        layouts = tuple(
+            [None if x.buf is None else x.layout or self.engine.layout_of(x) for x in tensors]
+        )
+        absent = tuple([v is None or k in self.shown for k, v in enumerate(given)])
+        key = (layouts, absent, tuple([given[k] for k in sorted(self.shown)]))
+        arrays = [tensors[r.outside] for r in self.reading.reads]
+        arrays = [x for x in arrays if x.buf is not None]
+        launch = self.plans.get(key, _UNKNOWN)
+        if launch is _UNKNOWN:
+            if len(self.plans) >= 1024:
+                self.plans.clear()
+            extents = {k: tuple(given[p] for p in places) for k, places in self.extents.items()}
+            walks = Geometry(self.engine, self.reading, tensors, extents).walks()
+            bare = tuple([x.buf is None for x in tensors])
+            launch = None if walks is None else self.launch_on(walks, arrays, bare, absent)
+            self.plans[key] = launch
+        self.parted = launch is None
+        if launch is None:
+            return self.apart(*args)
+        numbers = [None if k in self.shown else v for k, v in enumerate(given)]
+        return self.started(launch, tensors, arrays, numbers)
+
+
+_UNKNOWN: Any = object()
 
 
 class CubeFuser:
@@ -386,7 +467,9 @@ class CubeFuser:
             if len(self.made) >= 4096:
                 self.made.clear()
             made: Fused = FusedMap(self.engine, group)
-            if group.rows:
+            if group.through:
+                made = FusedViews(self.engine, group, apart)
+            elif group.rows:
                 kind = FusedRows if group.rows > 0 else FusedColumns
                 made = kind(self.engine, group, apart)
             found = self.made[group] = made

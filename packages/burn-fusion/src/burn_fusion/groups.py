@@ -1,6 +1,7 @@
 """Which steps of a program become one kernel: elementwise operations, and rows of reductions.
 
-Operations over one shape go together as long as nothing outside the group stands between them.
+Operations over one shape go together as long as nothing outside the group stands between them, and
+over views of one shape too (`bridges`).
 What is reduced over the last dims joins with what it is computed from and with what reads it, along
 the same rows: softmax by hand is one kernel. Shapes are not known here, only which are equal
 (`extents`); whether one kernel pays for the extents of a run is for the backend to say.
@@ -13,6 +14,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from burn_backend import Form, Fuser, Group, Part
+from burn_fusion.bridges import bridge, is_view
 from burn_fusion.extents import Extents, Node, TensorOf, added, is_elementwise, reduced_dims
 
 if TYPE_CHECKING:
@@ -20,7 +22,7 @@ if TYPE_CHECKING:
 
 # Arrays and operations of one kernel, at most.
 MOST_ARRAYS, MOST_PARTS = 24, 160
-_VIEWS = ("expand", "squeeze", "unsqueeze", "reshape")
+_ROW_VIEWS = ("expand", "squeeze", "unsqueeze", "reshape")
 
 
 class Fused:
@@ -84,10 +86,12 @@ def units_of(
         apart: makes the other way to compute a unit with rows; without it there are none.
     """
     steps = _wanted(steps, live)
-    grouping = _Grouping(steps, tensor, fuser, apart)
+    grouping = Grouping(steps, tensor, fuser, apart)
     for k in range(len(steps)):
         grouping.place(k)
     grouping.join()
+    if apart is not None:
+        bridge(grouping, live)
     return grouping.units(live)
 
 
@@ -121,7 +125,7 @@ class _Rows:
             self.forms[cut] = "cut"
 
 
-class _Grouping:
+class Grouping:
     """Groups as they grow; group k begins as step k, `before` and `after` are sets of bits."""
 
     def __init__(
@@ -143,6 +147,8 @@ class _Grouping:
         self.rows: list[_Rows | None] = [None] * len(steps)
         self.joins: list[bool] = [False] * len(steps)
         self.readers: dict[int, list[int]] = {}
+        # Of steps in groups with views: the views by which they are read in the end.
+        self.through: dict[int, tuple[int, ...]] = {}
 
     def is_number(self, slot: int) -> bool:
         """Return whether a slot is a number that kernels take as such."""
@@ -189,7 +195,7 @@ class _Grouping:
         step = self.steps[k]
         sources = sorted(self.maker[s] for s in step.reads() if s in self.maker)
         near: list[int] = []
-        if not _is_view(step):
+        if not is_view(step):
             near = sorted(j for s in step.reads() for j in self.readers.get(s, ()))
         for j in dict.fromkeys([*sources, *near]):
             a, b = sorted((self.group[j], self.group[k]))
@@ -215,7 +221,7 @@ class _Grouping:
                 self.joins[k] = True
                 full = self.extents.root(step.inputs[0])
                 self.rows[k] = _Rows(self.extents, full, dims, len(classes))
-        elif step.entry.name in _VIEWS:
+        elif step.entry.name in _ROW_VIEWS:
             self.joins[k] = True
         elif step.entry.name == "gather":
             behind = step.static[0] == len(self.extents.classes(step.slot)) - 1
@@ -266,29 +272,46 @@ class _Grouping:
 
     def _merge(self, a: int, b: int) -> None:
         """Make one group of two, unless another would have to run between its halves."""
-        both = 1 << a | 1 << b
-        between = self.after[a] & self.before[b] | self.after[b] & self.before[a]
-        arrays = self.arrays[a] | self.arrays[b]
-        if between & ~both or len(arrays) > MOST_ARRAYS:
-            return
-        if len(self.members[a]) + len(self.members[b]) > MOST_PARTS:
+        if not self.can_unite((a, b)):
             return
         fits, rows = self._common(a, b)
-        if not fits:
-            return
-        before = (self.before[a] | self.before[b]) & ~both
-        after = (self.after[a] | self.after[b]) & ~both
+        if fits:
+            self.unite((a, b))
+            self.rows[a] = rows
+
+    def can_unite(self, groups: Sequence[int]) -> bool:
+        """Return whether groups are small enough to be one, and no other runs between them."""
+        own = sum(1 << g for g in groups)
+        before = after = 0
+        arrays: set[int] = set()
+        for g in groups:
+            before |= self.before[g]
+            after |= self.after[g]
+            arrays |= self.arrays[g]
+        parts = sum(len(self.members[g]) for g in groups)
+        return not (before & after & ~own) and len(arrays) <= MOST_ARRAYS and parts <= MOST_PARTS
+
+    def unite(self, groups: Sequence[int]) -> None:
+        """Make one group of several, under the number of the first."""
+        first, *others = groups
+        own = sum(1 << g for g in groups)
+        before = after = 0
+        for g in groups:
+            before |= self.before[g]
+            after |= self.after[g]
+        before, after = before & ~own, after & ~own
         for g in _bits(before):
-            self.after[g] = self.after[g] & ~both | 1 << a | after
+            self.after[g] = self.after[g] & ~own | 1 << first | after
         for g in _bits(after):
-            self.before[g] = self.before[g] & ~both | 1 << a | before
-        self.before[a], self.after[a], self.arrays[a] = before, after, arrays
-        self.before[b] = self.after[b] = 0
-        self.rows[a] = rows
-        for k in self.members[b]:
-            self.group[k] = a
-        self.members[a] += self.members[b]
-        self.members[b] = []
+            self.before[g] = self.before[g] & ~own | 1 << first | before
+        for g in others:
+            self.arrays[first] |= self.arrays[g]
+            self.before[g] = self.after[g] = 0
+            for k in self.members[g]:
+                self.group[k] = first
+            self.members[first] += self.members[g]
+            self.members[g] = []
+        self.before[first], self.after[first] = before, after
 
     def units(self, live: Sequence[int]) -> list[Step | Fused]:
         """Return groups and lone steps so that each comes after what it reads."""
@@ -307,9 +330,10 @@ class _Grouping:
         made += [s for s in loose if not s.is_number or s.slot in read]
         for unit in made:
             if isinstance(unit, Fused):
-                unit.outputs = [s.slot for s in unit.steps if s.slot in read and not _is_view(s)]
+                unit.outputs = [s.slot for s in unit.steps if s.slot in read and not is_view(s)]
                 group = self._described(unit)
-                way = self.apart(unit) if unit.rows and self.apart is not None else _nothing
+                more = unit.rows or any(map(is_view, unit.steps))
+                way = self.apart(unit) if more and self.apart is not None else _nothing
                 unit.kernel = self.fuser.fuse(group, way)
         return _ordered(made)
 
@@ -325,16 +349,16 @@ class _Grouping:
                 others.update(s for s in step.reads() if s in own)
         outside: list[Step] = []
         for step in reversed(steps):
-            if _is_view(step) and step.slot in others:
+            if is_view(step) and step.slot in others:
                 outside.append(step)
                 others.update(step.reads())
         inside: list[Step] = []
         wanted: set[int] = set()
         for step in reversed(steps):
-            if not _is_view(step) or step.slot in wanted:
+            if not is_view(step) or step.slot in wanted:
                 inside.insert(0, step)
                 wanted.update(step.reads())
-        if sum(not _is_view(s) for s in inside) < 2:
+        if sum(not is_view(s) for s in inside) < 2:
             return [], steps
         return inside, outside
 
@@ -360,7 +384,7 @@ class _Grouping:
 
         parts: list[Part] = []
         for step in [*fused.numbers, *fused.steps]:
-            numbers = step.scalars() if not _is_view(step) else step.run_time()
+            numbers = step.scalars() if not is_view(step) else step.run_time()
             fused.run_time += [(step.slot, k) for k in numbers]
             out = self.tensor(step.slot).dtype
             lead = out
@@ -380,11 +404,12 @@ class _Grouping:
         fused.inputs = [s for s, _ in outside]
         dtypes = tuple(self.tensor(s).dtype for s in fused.inputs)
         aligned = tuple(cut for _, cut in outside) if rows is not None else ()
-        return Group(tuple(parts), dtypes, outputs, fused.rows, aligned)
-
-
-def _is_view(step: Step) -> bool:
-    return step.entry.name in _VIEWS
+        through: tuple[tuple[int, ...], ...] = ()
+        if not fused.rows and any(map(is_view, fused.steps)):
+            ways = [self.through[self.maker[s]] for s in fused.outputs]
+            slots = [[self.steps[v].slot for v in way] for way in ways]
+            through = tuple(tuple(k for s in way if (k := place[s]) is not None) for way in slots)
+        return Group(tuple(parts), dtypes, outputs, fused.rows, aligned, through)
 
 
 def _nothing(*args: Any) -> tuple[Any, ...]:

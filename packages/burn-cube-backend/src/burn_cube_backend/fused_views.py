@@ -1,0 +1,235 @@
+"""Elementwise groups with views inside: which elements are read where, and over what is walked.
+
+A view changes the strides with which memory is read, so an outside tensor is one array of the
+kernel for each way through views by which it is asked for, and a result that stands before views is
+written through them. The kernel may run over any space from which the others are seen whole: the
+one is taken in which most memory is walked in ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from burn_backend import Group, Part
+from burn_cube_backend.engine import Engine
+from burn_cube_backend.geometry import (
+    Ints,
+    broadcast_shape,
+    broadcast_strides,
+    collapse,
+    dense,
+    reshaped,
+    size_of,
+)
+from burn_cube_backend.payload import CubeTensor
+from burn_std import dtypes as d
+
+# Views by their number, the last one first: from where a kernel is to where something lies.
+Path = tuple[int, ...]
+VIEWS = frozenset(("permute", "reshape", "squeeze", "unsqueeze", "flip", "slice", "select"))
+# Elements below which no walk is too slow to save a launch.
+SMALL = 1 << 14
+
+
+class Read(NamedTuple):
+    """An array of a kernel: an outside tensor, the views it is read through, a part that reads."""
+
+    outside: int
+    path: Path
+    reader: int
+
+
+class Reading:
+    """What a kernel computes where.
+
+    Attributes:
+        reads: its arrays, and numbers among them.
+        outputs: the results with the views by which they are seen.
+    """
+
+    def __init__(self, group: Group) -> None:
+        self.group = group
+        self.views = frozenset(k for k, p in enumerate(group.parts) if p.name in VIEWS)
+        through = group.through or ((),) * len(group.outputs)
+        self.outputs = tuple(zip(group.outputs, through, strict=True))
+        self.reads: list[Read] = []
+        if not self.views:
+            self.reads = [Read(k, (), 0) for k in range(len(group.outside))]
+            return
+        self._seen: set[tuple[int, Path]] = set()
+        for p, path in self.outputs:
+            self._visit(p, path, p)
+
+    def _visit(self, ref: int | None, path: Path, reader: int) -> None:
+        if ref is None or (ref, path) in self._seen:
+            return
+        self._seen.add((ref, path))
+        if ref < 0:
+            self.reads.append(Read(-1 - ref, path, reader))
+        elif ref in self.views:
+            self._visit(self.group.parts[ref].inputs[0], (*path, ref), ref)
+        else:
+            for i in self.group.parts[ref].inputs:
+                self._visit(i, path, ref)
+
+    @property
+    def spaces(self) -> list[Path]:
+        """The ways to where a kernel could run: to every place from which all is seen whole."""
+        found: dict[Path, None] = {(): None}
+        for read in self.reads:
+            ways = {other.path for other in self.reads if other.outside == read.outside}
+            for n in range(1, len(read.path) + 1 if len(ways) == 1 else 0):
+                if self.group.parts[read.path[n - 1]].name in ("slice", "select"):
+                    break
+                found[read.path[:n]] = None
+        return list(found)
+
+
+class Walks(NamedTuple):
+    """Where arrays and results lie, seen from the space over which a kernel runs.
+
+    Attributes:
+        shape: of that space.
+        arrays: strides of each read that is no number, `deltas` what is added to its offset.
+        outs: strides of each result, `starts` its first place, `shapes` its own shape.
+    """
+
+    shape: Ints
+    arrays: list[Ints]
+    deltas: Ints
+    outs: list[Ints]
+    starts: Ints
+    shapes: tuple[Ints, ...]
+
+
+class Geometry:
+    """The shapes and strides of a group on tensors of one layout.
+
+    Args:
+        engine: the device.
+        reading: the group.
+        tensors: from outside.
+        given: run-time values of each part that is a view.
+    """
+
+    def __init__(
+        self, engine: Engine, reading: Reading, tensors: Sequence[CubeTensor],
+        given: dict[int, tuple[Any, ...]],
+    ) -> None:  # fmt: skip
+        self.engine = engine
+        self.reading = reading
+        self.tensors = tensors
+        self.given = given
+        self.shapes: list[Ints] = []
+        for k, part in enumerate(reading.group.parts):
+            self.shapes.append(self._shape(k, part))
+
+    def _shape(self, k: int, part: Part) -> Ints:
+        inputs = [self.shape_of(i) for i in part.inputs if i is not None]
+        if k not in self.reading.views:
+            return broadcast_shape(inputs)
+        seen = self._through(k, CubeTensor(None, inputs[0], dense(inputs[0]), d.uint8))
+        assert seen is not None  # noqa: S101 - dense memory has a view of any kind
+        return seen.shape
+
+    def shape_of(self, ref: int) -> Ints:
+        """Return the shape of a part or of an outside tensor."""
+        return self.tensors[-1 - ref].shape if ref < 0 else self.shapes[ref]
+
+    def _through(self, k: int, x: CubeTensor) -> CubeTensor | None:
+        """Return what a view shows of memory, None where it would have to copy."""
+        part, given = self.reading.group.parts[k], self.given[k]
+        if part.name == "reshape":
+            strides = reshaped(x.shape, x.strides, given[0])
+            return None if strides is None else x.view(given[0], strides)
+        return _shown(part.name)(self.engine, x, *part.static, *given)
+
+    def _before(self, k: int, x: CubeTensor) -> CubeTensor | None:
+        """Return the memory of a view's result as the view's input."""
+        part = self.reading.group.parts[k]
+        if part.name == "flip":
+            return self._through(k, x)
+        if part.name == "permute":
+            dims = part.static[0]
+            back = tuple(sorted(range(len(dims)), key=dims.__getitem__))
+            return _shown("permute")(self.engine, x, back)
+        (source,) = part.inputs
+        assert source is not None  # noqa: S101 - a view has an input
+        shape = self.shape_of(source)
+        strides = reshaped(x.shape, x.strides, shape)
+        return None if strides is None else x.view(shape, strides)
+
+    def _seen(self, x: CubeTensor, path: Path, where: Path) -> CubeTensor | None:
+        """Return memory that lies behind `path` as it is seen from `where`."""
+        common = 0
+        for a, b in zip(path, where, strict=False):
+            if a != b:
+                break
+            common += 1
+        seen: CubeTensor | None = x
+        for k in reversed(path[common:]):
+            seen = None if seen is None else self._through(k, seen)
+        for k in where[common:]:
+            seen = None if seen is None else self._before(k, seen)
+        return seen
+
+    def _walks(self, where: Path) -> Walks | None:
+        arrays: list[CubeTensor | None] = []
+        offsets = []
+        for read in self.reading.reads:
+            x = self.tensors[read.outside]
+            if x.buf is None:
+                continue
+            if read.reader not in self.reading.views:
+                shape = self.shapes[read.reader]
+                x = x.view(shape, broadcast_strides(x.shape, x.strides, shape))
+            arrays.append(self._seen(x, read.path, where))
+            offsets.append(x.offset)
+        outs = []
+        for p, path in self.reading.outputs:
+            own = self.shapes[p]
+            outs.append(self._seen(CubeTensor(None, own, dense(own), d.uint8), path, where))
+        seen = [x for x in (*arrays, *outs) if x is not None]
+        if len(seen) < len(arrays) + len(outs):
+            return None
+        shape = seen[-1].shape
+        return Walks(
+            shape,
+            [x.strides for x in seen[: len(arrays)]],
+            tuple(x.offset - o for x, o in zip(seen, offsets, strict=False)),
+            [x.strides for x in seen[len(arrays) :]],
+            tuple(x.offset for x in seen[len(arrays) :]),
+            tuple(self.shapes[p] for p, _ in self.reading.outputs),
+        )
+
+    def walks(self) -> Walks | None:
+        """Return the best walks, None where several kernels are faster or have to copy."""
+        best, least = None, 0
+        for where in self.reading.spaces:
+            found = self._walks(where)
+            if found is None:
+                continue
+            hops = _hops(found)
+            if best is None or hops < least:
+                best, least = found, hops
+        # A kernel for each side of a view would read or write one array across.
+        if best is None or (least > 1 and size_of(best.shape) >= SMALL):
+            return None
+        return best
+
+
+def _hops(walks: Walks) -> int:
+    """Return how many arrays are not walked in ones."""
+    _, merged = collapse(walks.shape, [*walks.outs, *walks.arrays])
+    return sum(m[-1] not in (0, 1) for m in merged)
+
+
+def _shown(name: str) -> Callable[..., CubeTensor]:
+    from burn_cube_backend.kernels import views
+
+    shown: dict[str, Callable[..., CubeTensor]] = {
+        "permute": views.permute, "squeeze": views.squeeze, "unsqueeze": views.unsqueeze,
+        "flip": views.flip, "slice": views.slice_, "select": views.select,
+    }  # fmt: skip
+    return shown[name]
