@@ -153,3 +153,22 @@ def test_random_programs_agree(shape: tuple[int, ...], dtype: Any) -> None:
             made = view_programs.run(seed, FUSED, shape, dtype, scale)
             for at, (one, other) in enumerate(zip(made, wanted, strict=True)):
                 assert bits(one.numpy()) == bits(other), (seed, at)
+
+
+@pytest.mark.parametrize("name", ["cpu", "fusion-cpu"])
+def test_large_arrays_that_lie_across_are_copied_first(name: str) -> None:
+    device = burn.device(name)
+    data = RNG.standard_normal((3, 130, 200)).astype(np.float32)
+    x, y = (burn.tensor(v, device=device) for v in (data, data.transpose(0, 2, 1).copy()))
+    turned, wanted = x.permute(0, 2, 1), data.transpose(0, 2, 1)
+    assert np.array_equal((turned + y).numpy(), wanted + wanted)
+    assert np.array_equal((turned - 1.5).numpy(), wanted - np.float32(1.5))
+    assert np.array_equal(turned.abs().numpy(), np.abs(wanted))
+    assert np.array_equal(turned.to(burn.float64).numpy(), wanted.astype(np.float64))
+    assert np.array_equal(burn.where(turned > y, y, turned).numpy(), wanted)
+    for k in range(4):
+        made = (turned[:, ::2] * 2 + y[:, 1::2]) * k
+        assert np.array_equal(made.numpy(), (wanted[:, ::2] * 2 + wanted[:, 1::2]) * k)
+    # What repeats is not written out.
+    row = burn.tensor(data[0, 0], device=device).unsqueeze(0)
+    assert np.array_equal((turned * row.permute(1, 0)).numpy(), wanted * data[0, 0][:, None])

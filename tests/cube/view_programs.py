@@ -76,7 +76,7 @@ def run(
     pool = [tensor(shape), tensor(shape), turned, tensor(shape[-1:]), tensor(())]
     maps = MAPS + FLOATS * dtype.is_float
     for _ in range(steps):
-        x = dice.choice(pool[:1] + pool[-4:]) if dice.random() < 0.6 else dice.choice(pool)
+        x = dice.choice(pool[-2:]) if dice.random() < 0.6 else dice.choice(pool)
         if dice.random() < 0.4:
             pool.append(view(x, dice))
             continue
@@ -84,5 +84,5 @@ def run(
         fits = [y for y in pool if y.shape == x.shape or not y.shape or y.shape == x.shape[-1:]]
         pool.append(dice.choice(maps)(x, dice.choice(fits), s))
     # What is not kept is a value inside a program.
-    kept = [t for t in pool[5:] if dice.random() < 0.4]
+    kept = [t for t in pool[5:] if dice.random() < 0.2]
     return [*kept, pool[-1]]

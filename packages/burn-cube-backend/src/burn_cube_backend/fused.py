@@ -2,7 +2,7 @@
 
 Every operation rounds to its dtype inside the kernel too, so a group gives the bits that its
 operations give one by one. A kernel has one of four forms: `dense` where all arrays are walked in
-one stride, `wide` the same in vectors, `rows` on a processor for everything else (cubes along the
+one stride, `wide` the same in vectors, `rows` on a processor for everything else (loops along the
 last dim, so that a compiler sees strides of 0 and 1), `strided` elsewhere.
 """
 
@@ -16,7 +16,7 @@ from burn_cube import Kernel, Vector
 from burn_cube_backend.code import UNITS, Code, Val
 from burn_cube_backend.engine import Engine
 from burn_cube_backend.fused_columns import FusedColumns
-from burn_cube_backend.fused_rows import FusedRows
+from burn_cube_backend.fused_rows import COMPUTED, COSTLY, TOUCHED, FusedRows
 from burn_cube_backend.fused_views import VIEWS, Geometry, Path, Reading, Walks
 from burn_cube_backend.geometry import (
     Ints,
@@ -26,10 +26,12 @@ from burn_cube_backend.geometry import (
     dense as row_major,
     size_of,
 )
+from burn_cube_backend.kernels.copies import is_turned
 from burn_cube_backend.kernels.create import wrapped
-from burn_cube_backend.kernels.maps import is_map, plain, vector_width, wide
-from burn_cube_backend.part_code import part_value
+from burn_cube_backend.kernels.maps import PIECE, copied, is_map, plain, vector_width, wide
+from burn_cube_backend.part_code import expression, part_value
 from burn_cube_backend.payload import CubeTensor
+from burn_cube_backend.row_code import costly
 from burn_ir import Entry
 from burn_std import DType
 
@@ -45,7 +47,7 @@ class Form(NamedTuple):
         bare: which outside tensors are numbers.
         absent: which run-time numbers are None.
         places: dtype of places.
-        width: elements of a vector for `wide`, units of a cube for `rows`.
+        width: elements of a vector for `wide`.
         rank: dims that are walked.
         inner: for `rows`, the stride of each array along the last dim: 0, 1 or any.
         loose: results do not lie in the order in which they are walked.
@@ -71,6 +73,8 @@ class Launch(NamedTuple):
         elements: of each result.
         head: arguments before the offsets of the arrays, `tail` those behind.
         deltas: added to the offsets of the arrays.
+        cost: work of a cube, 0 where the runtime knows it.
+        turned: arrays that are copied first, by number: what of their memory is read.
     """
 
     program: Any
@@ -80,6 +84,8 @@ class Launch(NamedTuple):
     head: Ints
     tail: Ints
     deltas: Ints
+    cost: float = 0.0
+    turned: tuple[tuple[int, Ints, Ints, int], ...] = ()
 
 
 def fused_kernel(group: Group, form: Form) -> Kernel:
@@ -97,7 +103,7 @@ def fused_kernel(group: Group, form: Form) -> Kernel:
 class _Writer:
     def __init__(self, group: Group, form: Form) -> None:
         names = [p.name for p in group.parts if p.name != "full"]
-        units = form.width if form.kind == "rows" else UNITS
+        units = 1 if form.kind == "rows" else UNITS
         code = self.code = Code("_".join(["fused", *names[:6]]), form.places, units)
         self.group, self.form = group, form
         self.wide = form.width if form.kind == "wide" else 0
@@ -158,31 +164,44 @@ class _Writer:
 
     def _rows(self) -> None:
         code, form = self.code, self.form
-        length = code.place("length")
+        length, rows, pieces, each = (code.place(p) for p in ("length", "rows", "pieces", "each"))
         offsets = code.places("offset", len(self.arrays))
-        outer = form.rank - 1
         starts = self._starts()
+        outer = form.rank - 1
         extents = code.places("extent", outer)
         lines = len(self.outs) + len(self.arrays)
         strides = [code.places(f"stride{k}_", outer) for k in range(lines)]
         steps = [
             code.place(f"step{k}") if mode == "n" else None for k, mode in enumerate(form.inner)
         ]
-        unit = code.special("unit_pos_x")
-        coords = code.coords(code.special("cube_pos_y"), extents) if outer else []
-        place = code.special("cube_pos_x") * form.width + unit
-        bases = [
-            code.walk(at, coords, walk)
-            for at, walk in zip([*starts, *offsets], strides, strict=True)
-        ]
-        places = [
-            base if mode == "0" else base + (place if step is None else place * step)
-            for base, mode, step in zip(bases, form.inner, steps, strict=True)
-        ]
-        first = len(self.outs)
-        with code.when(place < length):
+        cube = code.special("cube_pos")
+        block = cube // pieces
+        first = (cube - block * pieces) * PIECE
+        last = (first + PIECE).call("min", length)
+        with code.loop(block * each, ((block + 1) * each).call("min", rows)) as row:
+            coords = code.coords(row, extents) if outer else []
+            bases = [
+                code.walk(at, coords, walk)
+                for at, walk in zip([*starts, *offsets], strides, strict=True)
+            ]
+            self._row(bases, steps, first, last)
+
+    def _row(
+        self, bases: Sequence[Val], steps: Sequence[Val | None], first: Val, last: Val
+    ) -> None:
+        """Compute a piece of a row; bases are where its lines begin, results before arrays."""
+        code, modes = self.code, self.form.inner
+        results = len(self.outs)
+        named = list(zip(self.arrays.items(), bases[results:], modes[results:], strict=True))
+        same = {k: x[base] for (k, x), base, mode in named if mode == "0"}
+        with code.loop(first, last, independent=True) as i:
+            places = [
+                base + (i if step is None else i * step)
+                for base, step in zip(bases, steps, strict=True)
+            ]
             loads = {
-                k: x[at] for (k, x), at in zip(self.arrays.items(), places[first:], strict=True)
+                k: same[k] if k in same else x[at]
+                for ((k, x), _, _), at in zip(named, places[results:], strict=True)
             }
             for out, at, value in zip(self.outs, places, self._values(loads), strict=False):
                 out[at] = value
@@ -264,6 +283,10 @@ class FusedMap:
             for part in group.parts
             for _ in range(part.numbers)
         ]
+        # Work of an element as the runtime of the processor counts it.
+        maps = [p.name for p in group.parts if p.name not in VIEWS and p.name != "full"]
+        self.cost = TOUCHED * (len(self.reading.reads) + len(group.outputs))
+        self.cost += sum(COMPUTED + COSTLY * costly(expression(name)) for name in maps)
         self.launches: dict[Any, Launch] = {}
 
     def __call__(self, *args: Any) -> tuple[CubeTensor, ...]:
@@ -300,6 +323,11 @@ class FusedMap:
         """
         engine, group = self.engine, self.group
         flats = [engine.flat(launch.elements, group.parts[p].dtype) for p in group.outputs]
+        if launch.turned:
+            arrays = list(arrays)
+            for k, shape, strides, delta in launch.turned:
+                x = arrays[k]
+                arrays[k] = copied(engine, x.view(shape, strides, x.offset + delta))
         if launch.program is not None:
             words: list[Any] = [*flats, *[x.buf for x in arrays]]
             words += [
@@ -314,6 +342,8 @@ class FusedMap:
             words += launch.head
             words += [x.offset + d for x, d in zip(arrays, launch.deltas, strict=True)]
             words += launch.tail
+            if launch.cost and hasattr(launch.program, "cost"):
+                launch.program.cost = launch.cost
             engine.start(launch.program, launch.cubes, words)
         return tuple(
             [
@@ -356,6 +386,16 @@ class FusedMap:
             return Launch(None, (0, 1, 1), shapes, 0, (), (), ())
         index = engine.index_dtype(*arrays, count=count)
         results = len(group.outputs)
+        turned = tuple(
+            (k, shape, strides, walks.deltas[k])
+            for k, strides in enumerate(walks.arrays)
+            if is_turned(engine, shape, strides)
+        )
+        if turned:
+            copies = [k for k, *_ in turned]
+            lines = [own if k in copies else s for k, s in enumerate(walks.arrays)]
+            deltas = tuple(0 if k in copies else d for k, d in enumerate(walks.deltas))
+            walks = walks._replace(arrays=lines, deltas=deltas)
         extents, merged = collapse(shape, [*walks.outs, *walks.arrays])
         rank = len(extents)
         _, order = collapse(shape, [own, *walks.outs])
@@ -364,7 +404,7 @@ class FusedMap:
 
         def made(form: Form, cubes: tuple[int, int, int], head: Ints, tail: Ints) -> Launch:
             program = engine.loaded(fused_kernel, (group, form))
-            return Launch(program, cubes, shapes, count, head, tail, walks.deltas)
+            return Launch(program, cubes, shapes, count, head, tail, walks.deltas, turned=turned)
 
         even = all(delta == 0 for delta in walks.deltas) or engine.client.properties.kind == "cpu"
         if rank == 1 and not loose and even and all(m == (1,) or count == 1 for m in merged):
@@ -377,14 +417,18 @@ class FusedMap:
             cubes = (-(-count // UNITS), 1, 1)
             return made(Form("dense", bare, absent, index), cubes, (count,), ())
         if engine.client.properties.kind == "cpu":
-            length = extents[-1]
-            units = next((u for u in (16, 64, 256) if length <= u), 1024)
+            length, rows = extents[-1], count // extents[-1]
+            pieces = -(-length // PIECE)
+            # No cube so large that threads wait for the last one.
+            each = max(1, min(PIECE // length, rows // 16))
             inner = tuple("01"[m[-1]] if m[-1] in (0, 1) else "n" for m in merged)
             tail = starts + extents[:-1] + tuple(s for m in merged for s in m[:-1])
             tail += tuple(m[-1] for m, mode in zip(merged, inner, strict=True) if mode == "n")
-            cubes = (-(-length // units), count // length, 1)
-            form = Form("rows", bare, absent, index, units, rank, inner, loose)
-            return made(form, cubes, (length,), tail)
+            form = Form("rows", bare, absent, index, 1, rank, inner, loose)
+            launch = made(
+                form, (pieces * -(-rows // each), 1, 1), (length, rows, pieces, each), tail
+            )
+            return launch._replace(cost=self.cost * min(length, PIECE) * each)
         tail = starts + extents + tuple(s for m in merged[0 if loose else results :] for s in m)
         form = Form("strided", bare, absent, index, 1, rank, (), loose)
         return made(form, (-(-count // UNITS), 1, 1), (count,), tail)

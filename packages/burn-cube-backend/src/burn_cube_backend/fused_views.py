@@ -22,7 +22,9 @@ from burn_cube_backend.geometry import (
     reshaped,
     size_of,
 )
+from burn_cube_backend.part_code import expression
 from burn_cube_backend.payload import CubeTensor
+from burn_cube_backend.row_code import costly
 from burn_std import dtypes as d
 
 # Views by their number, the last one first: from where a kernel is to where something lies.
@@ -30,6 +32,8 @@ Path = tuple[int, ...]
 VIEWS = frozenset(("permute", "reshape", "squeeze", "unsqueeze", "flip", "slice", "select"))
 # Elements below which no walk is too slow to save a launch.
 SMALL = 1 << 14
+# Elements that a processor needs in a row to compute in whole vectors.
+SHORT = 32
 
 
 class Read(NamedTuple):
@@ -46,11 +50,14 @@ class Reading:
     Attributes:
         reads: its arrays, and numbers among them.
         outputs: the results with the views by which they are seen.
+        costly: it computes exponentials or the like.
     """
 
     def __init__(self, group: Group) -> None:
         self.group = group
         self.views = frozenset(k for k, p in enumerate(group.parts) if p.name in VIEWS)
+        maps = [p.name for p in group.parts if p.name not in VIEWS and p.name != "full"]
+        self.costly = any(costly(expression(name)) for name in maps)
         through = group.through or ((),) * len(group.outputs)
         self.outputs = tuple(zip(group.outputs, through, strict=True))
         self.reads: list[Read] = []
@@ -205,7 +212,7 @@ class Geometry:
 
     def walks(self) -> Walks | None:
         """Return the best walks, None where several kernels are faster or have to copy."""
-        best, least = None, 0
+        best, least = None, (0, 0)
         for where in self.reading.spaces:
             found = self._walks(where)
             if found is None:
@@ -213,16 +220,25 @@ class Geometry:
             hops = _hops(found)
             if best is None or hops < least:
                 best, least = found, hops
-        # A kernel for each side of a view would read or write one array across.
-        if best is None or (least > 1 and size_of(best.shape) >= SMALL):
-            return None
-        return best
+        if best is None or size_of(best.shape) < SMALL:
+            return best
+        # With a kernel for each side of a view one array is read across, and the first kernel might
+        # compute in whole vectors.
+        return None if least > (0, 1) or self._is_ragged(best) else best
+
+    def _is_ragged(self, walks: Walks) -> bool:
+        """Return whether costly functions would fill a processor's vectors badly."""
+        if self.engine.client.properties.kind != "cpu" or not self.reading.costly:
+            return False
+        extents, merged = collapse(walks.shape, [*walks.outs, *walks.arrays])
+        return extents[-1] < SHORT and (len(extents) > 1 or any(m[-1] != 1 for m in merged))
 
 
-def _hops(walks: Walks) -> int:
-    """Return how many arrays are not walked in ones."""
+def _hops(walks: Walks) -> tuple[int, int]:
+    """Return how many results and arrays are not walked in ones; results cannot be copied first."""
     _, merged = collapse(walks.shape, [*walks.outs, *walks.arrays])
-    return sum(m[-1] not in (0, 1) for m in merged)
+    hops = [m[-1] not in (0, 1) for m in merged]
+    return sum(hops[: len(walks.outs)]), sum(hops[len(walks.outs) :])
 
 
 def _shown(name: str) -> Callable[..., CubeTensor]:

@@ -12,15 +12,30 @@ from typing import Any
 from burn_cube import Kernel
 from burn_cube_backend.code import Code, Val
 from burn_cube_backend.engine import Engine
-from burn_cube_backend.geometry import collapse, size_of
+from burn_cube_backend.geometry import Ints, collapse, dense, size_of
 from burn_cube_backend.payload import CubeTensor
 from burn_std import DType
 
 LINE = 64
 # Elements below which a copy is over before a better one would begin.
 LEAST = 1 << 10
+# Elements of an array, and along both sides, from which on it is copied before it is read across.
+WORTH, LONG = 1 << 14, 16
 # Elements of a row above which a row is enough for a cube; and about so many a cube copies.
 SHORT, PIECE = 1 << 10, 1 << 12
+
+
+def is_turned(engine: Engine, shape: Ints, strides: Ints) -> bool:
+    """Return whether to copy an array first is faster than to read it along its rows.
+
+    It is where each element of a row lies in another line of the cache, while columns do not.
+    """
+    if engine.client.name != "cpu" or size_of(shape) < WORTH:
+        return False
+    extents, (_, steps) = collapse(shape, [dense(shape), strides])
+    if extents[-1] < LONG or abs(steps[-1]) < 2 or 0 in steps:
+        return False
+    return any(step == 1 and n >= LONG for n, step in zip(extents, steps, strict=True))
 
 
 def turned_kernel(dtype: DType, lanes: int, rank: int, index: DType) -> Kernel:

@@ -23,7 +23,7 @@ from burn_cube_backend.geometry import (
     dense as row_major,
     size_of,
 )
-from burn_cube_backend.kernels.copies import copied_well
+from burn_cube_backend.kernels.copies import copied_well, is_turned
 from burn_cube_backend.late import Late
 from burn_cube_backend.payload import CubeTensor
 from burn_cube_backend.scalar_code import LARGEST, Expression
@@ -217,9 +217,10 @@ class Plan:
         count: elements of the result.
         tail: extents and strides, behind the offsets; empty for a dense kernel.
         dense: the kernel takes no offset of the result and no tail.
+        turned: there is no kernel: some arrays are copied first, and that has a plan of its own.
     """
 
-    __slots__ = ("count", "cubes", "dense", "out", "program", "shape", "strides", "tail")
+    __slots__ = ("count", "cubes", "dense", "out", "program", "shape", "strides", "tail", "turned")
 
     def __init__(
         self,
@@ -239,6 +240,7 @@ class Plan:
         self.count = count
         self.tail = tail
         self.dense = dense
+        self.turned = False
 
 
 def vector_width(engine: Engine, out: DType, tensors: Sequence[CubeTensor], count: int) -> int:
@@ -286,6 +288,10 @@ def plan_of(
     own = into.strides if into is not None else row_major(shape)
     extents, merged = collapse(shape, [own, *walks])
     index = engine.index_dtype(*tensors, *([] if into is None else [into]), count=count)
+    if into is None and any(is_turned(engine, shape, walk) for walk in walks):
+        plan = Plan(None, shape, out, count, (), False)
+        plan.turned = True
+        return plan
     if into is None and len(extents) == 1 and all(m == (1,) or count == 1 for m in merged):
         width = vector_width(engine, out, tensors, count)
         flat = (name, node, operands, out, index)
@@ -309,6 +315,13 @@ def plan_of(
         plan.cubes = (count // extents[-1] * -(-extents[-1] // PIECE), 1, 1)
         return plan
     return Plan(engine.loaded(map_kernel, spec), shape, out, count, tail, False)
+
+
+def unturned(engine: Engine, x: Any) -> Any:
+    """Return a tensor, or a copy of it that can be read along its rows; no tensor as it is."""
+    if x.__class__ is CubeTensor and x.buf is not None and is_turned(engine, x.shape, x.strides):
+        return copied(engine, x)
+    return x
 
 
 def launch(
@@ -373,6 +386,7 @@ class Map:
 
     def _unary(self) -> Callable[[CubeTensor], CubeTensor]:
         plans, general, new, start = self.plans, self.general, self._new, self.engine.start
+        engine = self.engine
         name = self.entry.name
 
         def unary(x: CubeTensor) -> CubeTensor:
@@ -385,6 +399,8 @@ class Map:
             if plan.dense:
                 if plan.count:
                     start(plan.program, plan.cubes, (flat, buf, plan.count, x.offset))
+            elif plan.turned:
+                return unary(unturned(engine, x))
             else:
                 args = (flat, buf, plan.count, 0, x.offset, *plan.tail)
                 start(plan.program, plan.cubes, args)
@@ -394,6 +410,7 @@ class Map:
 
     def _binary(self) -> Callable[[CubeTensor, CubeTensor], CubeTensor]:
         plans, general, new, start = self.plans, self.general, self._new, self.engine.start
+        engine = self.engine
         name = self.entry.name
 
         def binary(x: CubeTensor, y: CubeTensor) -> CubeTensor:
@@ -408,6 +425,8 @@ class Map:
                 if plan.count:
                     args: Any = (flat, a, b, plan.count, x.offset, y.offset)
                     start(plan.program, plan.cubes, args)
+            elif plan.turned:
+                return binary(unturned(engine, x), unturned(engine, y))
             else:
                 args = (flat, a, b, plan.count, 0, x.offset, y.offset, *plan.tail)
                 start(plan.program, plan.cubes, args)
@@ -423,6 +442,8 @@ class Map:
                 if plan.count:
                     args: Any = (flat, a, y.value, plan.count, x.offset)
                     start(plan.program, plan.cubes, args)
+            elif plan.turned:
+                return right(unturned(engine, x), y)
             else:
                 args = (flat, a, y.value, plan.count, 0, x.offset, *plan.tail)
                 start(plan.program, plan.cubes, args)
@@ -480,6 +501,8 @@ class Map:
                 key_, self._plan(inputs, attrs, [x is not None and x.buf is None for x in inputs])
             )
         plan, kinds = found
+        if plan.turned:
+            return self.general(*[unturned(self.engine, x) for x in args])
         self.engine.label = self.entry.name
         if kinds:
             numbers = [plain(v, k) for v, k in zip(numbers, kinds, strict=True)]
@@ -614,7 +637,7 @@ def contiguous(engine: Engine, x: CubeTensor) -> CubeTensor:
 
 def computed(engine: Engine, text: str, out: DType, **given: CubeTensor) -> CubeTensor:
     """Return an expression over tensors, which broadcast; names are those of the arguments."""
-    tensors = [engine.solid(x) for x in given.values()]
+    tensors = [unturned(engine, engine.solid(x)) for x in given.values()]
     operands = tuple(Operand(n, x.dtype, False) for n, x in zip(given, tensors, strict=True))
     plan = plan_of(engine, "expression", bind(parse(text), {}), operands, out, tensors)
     return launch(engine, plan, result(engine, plan), tensors, ())
