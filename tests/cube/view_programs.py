@@ -76,13 +76,13 @@ def run(
     pool = [tensor(shape), tensor(shape), turned, tensor(shape[-1:]), tensor(())]
     maps = MAPS + FLOATS * dtype.is_float
     for _ in range(steps):
-        x = dice.choice(pool[-2:]) if dice.random() < 0.6 else dice.choice(pool)
+        x = pool[-1] if dice.random() < 0.7 else dice.choice(pool)
         if dice.random() < 0.4:
             pool.append(view(x, dice))
             continue
         s = dice.choice([0.5, 2.0, -1.25]) * scale if dtype.is_float else dice.choice([1, 2, -3])
         fits = [y for y in pool if y.shape == x.shape or not y.shape or y.shape == x.shape[-1:]]
-        pool.append(dice.choice(maps)(x, dice.choice(fits), s))
-    # What is not kept is a value inside a program.
-    kept = [t for t in pool[5:] if dice.random() < 0.2]
-    return [*kept, pool[-1]]
+        y = tensor(x.shape) if dice.random() < 0.2 else dice.choice(fits)
+        pool.append(dice.choice(maps)(x, y, s))
+    # What is not returned is a value inside a program.
+    return [*(t for t in pool[5:] if dice.random() < 0.1), pool[-1]]

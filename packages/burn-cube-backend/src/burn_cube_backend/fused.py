@@ -510,11 +510,13 @@ class CubeFuser:
         if found is None:
             if len(self.made) >= 4096:
                 self.made.clear()
-            made: Fused = FusedMap(self.engine, group)
-            if group.through:
-                made = FusedViews(self.engine, group, apart)
-            elif group.rows:
+            made: Fused
+            if group.rows:
                 kind = FusedRows if group.rows > 0 else FusedColumns
                 made = kind(self.engine, group, apart)
+            elif group.through:
+                made = FusedViews(self.engine, group, apart)
+            else:
+                made = FusedMap(self.engine, group)
             found = self.made[group] = made
         return found
