@@ -172,3 +172,22 @@ def test_large_arrays_that_lie_across_are_copied_first(name: str) -> None:
     # What repeats is not written out.
     row = burn.tensor(data[0, 0], device=device).unsqueeze(0)
     assert np.array_equal((turned * row.permute(1, 0)).numpy(), wanted * data[0, 0][:, None])
+
+
+@pytest.mark.parametrize("name", ["cpu", "fusion-cpu"])
+def test_large_windows_that_are_replaced(name: str) -> None:
+    """What the window covers is not copied; what lies around it is, on every side."""
+    device = burn.device(name)
+    for shape in ((64, 300), (8, 40, 64), (1, 130, 130)):
+        data = RNG.standard_normal(shape).astype(np.float32)
+        x = burn.tensor(data, device=device)
+        pads = [(2, 1)] * len(shape)
+        flat = [n for pair in pads[::-1] for n in pair]
+        padded = burn.functional.pad(x, flat, value=1.5)
+        assert np.array_equal(padded.numpy(), np.pad(data, pads, constant_values=1.5))
+        made, wanted = x * 1, data.copy()
+        made[..., 1:-1, 3:] = made[..., 1:-1, 3:] * 2
+        wanted[..., 1:-1, 3:] *= 2
+        assert np.array_equal(made.numpy(), wanted)
+        made[..., :] = 0.5
+        assert np.array_equal(made.numpy(), np.full(shape, 0.5, np.float32))

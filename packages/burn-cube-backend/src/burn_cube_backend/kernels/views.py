@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from burn_cube_backend.engine import Engine
 from burn_cube_backend.geometry import Ints, broadcast_strides, reshaped
@@ -11,6 +11,9 @@ from burn_cube_backend.kernels.maps import copied, write
 from burn_cube_backend.payload import CubeTensor
 from burn_cube_backend.table import kernel
 from burn_ir.rules.shape import slice_extents
+
+# Elements from which on what a window replaces is not copied first.
+_LARGE = 1 << 14
 
 
 @kernel("reshape")
@@ -121,9 +124,25 @@ def slice_assign(
     engine: Engine, x: CubeTensor, value: CubeTensor, steps: Ints, starts: Ints, stops: Ints
 ) -> CubeTensor:
     """x with a strided window replaced by value."""
-    out = copied(engine, x)
-    write(engine, window(out, steps, starts, stops), value)
+    out = engine.empty(x.shape, x.dtype)
+    place = window(out, steps, starts, stops)
+    if any(s != 1 for s in steps) or 2 * place.size < out.size or out.size < _LARGE:
+        write(engine, out, x)
+    else:
+        for low, high in _around(x.shape, starts, stops):
+            write(engine, window(out, steps, low, high), window(x, steps, low, high))
+    write(engine, place, value)
     return out
+
+
+def _around(shape: Ints, starts: Ints, stops: Ints) -> Iterator[tuple[Ints, Ints]]:
+    """Return starts and stops of windows that cover a shape but for a window of it."""
+    low, high = [0] * len(shape), list(shape)
+    for k, n in enumerate(shape):
+        for a, b in ((0, starts[k]), (stops[k], n)):
+            if a < b:
+                yield (*low[:k], a, *low[k + 1 :]), (*high[:k], b, *high[k + 1 :])
+        low[k], high[k] = starts[k], stops[k]
 
 
 @kernel("slice_backward")
