@@ -28,7 +28,15 @@ from burn_cube_backend.geometry import (
 )
 from burn_cube_backend.kernels.copies import is_turned
 from burn_cube_backend.kernels.create import wrapped
-from burn_cube_backend.kernels.maps import PIECE, copied, is_map, plain, vector_width, wide
+from burn_cube_backend.kernels.maps import (
+    PIECE,
+    copied,
+    is_map,
+    plain,
+    row_blocks,
+    vector_width,
+    wide,
+)
 from burn_cube_backend.part_code import expression, part_value
 from burn_cube_backend.payload import CubeTensor
 from burn_cube_backend.row_code import costly
@@ -417,10 +425,8 @@ class FusedMap:
             cubes = (-(-count // UNITS), 1, 1)
             return made(Form("dense", bare, absent, index), cubes, (count,), ())
         if engine.client.properties.kind == "cpu":
-            length, rows = extents[-1], count // extents[-1]
-            pieces = -(-length // PIECE)
-            # No cube so large that threads wait for the last one.
-            each = max(1, min(PIECE // length, rows // 16))
+            length = extents[-1]
+            rows, pieces, each = row_blocks(count // length, length)
             inner = tuple("01"[m[-1]] if m[-1] in (0, 1) else "n" for m in merged)
             tail = starts + extents[:-1] + tuple(s for m in merged for s in m[:-1])
             tail += tuple(m[-1] for m, mode in zip(merged, inner, strict=True) if mode == "n")

@@ -169,10 +169,11 @@ def row_kernel(
     name: str, node: Node, operands: tuple[Operand, ...], out: DType, rank: int, index: DType,
     kinds: Ints,
 ) -> Kernel:  # fmt: skip
-    """Write a map of which a unit computes a piece of a row: for processors, which fill vectors.
+    """Write a map of which a unit computes a piece of a row, or some rows, for processors.
 
-    Parameters are those of `map_kernel`. A row runs along the last of the merged dims; `kinds` are
-    the strides there of result and arrays, 0, 1, or 2 for any.
+    Parameters are those of `map_kernel`, then the number of rows, and how many a unit computes.
+    A row runs along the last of the merged dims; `kinds` are the strides there of result and arrays,
+    0, 1, or 2 for any.
     """
     code = Code(f"{name}_rows", index, 1)
     target = code.buffer("out", out)
@@ -183,25 +184,31 @@ def row_kernel(
     offsets = code.places("offset", 1 + len(arrays))
     extents = code.places("extent", rank)
     strides = [code.places(f"stride{k}_", rank) for k in range(1 + len(arrays))]
+    rows, each = code.place("rows"), code.place("each")
     length, unit = extents[-1], code.special("cube_pos")
     pieces = (length + (PIECE - 1)) // PIECE
-    row = unit // pieces
-    start = (unit - row * pieces) * PIECE
+    block = unit // pieces
+    start = (unit - block * pieces) * PIECE
     stop = (start + PIECE).call("min", length)
-    coords = code.coords(row, extents[:-1])
-    starts = [code.walk(o, coords, s[:-1]) for o, s in zip(offsets, strides, strict=True)]
-    env: dict[str, Any] = dict(numbers)
-    for o, at, kind in zip(arrays, starts[1:], kinds[1:], strict=True):
-        if not kind:
-            env[o.name] = buffers[o.name][at].cast(wide(o.dtype))
-    with code.loop(start, stop, independent=True) as i:
-        steps = [i if kind == 1 else i * s[-1] for kind, s in zip(kinds, strides, strict=True)]
-        inner = dict(env)
-        for o, at, step, kind in zip(arrays, starts[1:], steps[1:], kinds[1:], strict=True):
-            if kind:
-                inner[o.name] = buffers[o.name][at + step].cast(wide(o.dtype))
-        made = Expression(code, inner, wide(out)).value(node)
-        target[starts[0] + steps[0]] = made.cast(out)
+
+    def compute(row: Val) -> None:
+        coords = code.coords(row, extents[:-1])
+        starts = [code.walk(o, coords, s[:-1]) for o, s in zip(offsets, strides, strict=True)]
+        env: dict[str, Any] = dict(numbers)
+        for o, at, kind in zip(arrays, starts[1:], kinds[1:], strict=True):
+            if not kind:
+                env[o.name] = buffers[o.name][at].cast(wide(o.dtype))
+        with code.loop(start, stop, independent=True) as i:
+            steps = [i if kind == 1 else i * s[-1] for kind, s in zip(kinds, strides, strict=True)]
+            inner = dict(env)
+            for o, at, step, kind in zip(arrays, starts[1:], steps[1:], kinds[1:], strict=True):
+                if kind:
+                    inner[o.name] = buffers[o.name][at + step].cast(wide(o.dtype))
+            made = Expression(code, inner, wide(out)).value(node)
+            target[starts[0] + steps[0]] = made.cast(out)
+
+    with code.loop(block * each, ((block + 1) * each).call("min", rows)) as row:
+        compute(row)
     return code.finish()
 
 
@@ -275,6 +282,17 @@ def row_width(
     return width
 
 
+def row_blocks(rows: int, length: int) -> Ints:
+    """Return how many rows there are, in how many pieces each is cut, and how many go together.
+
+    Example:
+        >>> row_blocks(1000, 16), row_blocks(3, 5000)
+        ((1000, 1, 62), (3, 2, 1))
+    """
+    # No block so large that threads wait for the last one.
+    return rows, -(-length // PIECE), max(1, min(PIECE // length, rows // 16))
+
+
 def plan_of(
     engine: Engine, name: str, node: Node, operands: tuple[Operand, ...], out: DType,
     tensors: Sequence[CubeTensor], into: CubeTensor | None = None,
@@ -311,8 +329,10 @@ def plan_of(
         return Plan(program, shape, out, count, tail, False, width)
     if len(extents) > 1 and engine.client.properties.kind == "cpu":
         kinds = tuple(min(abs(m[-1]), 2) if m[-1] >= 0 else 2 for m in merged)
-        plan = Plan(engine.loaded(row_kernel, (*spec, kinds)), shape, out, count, tail, False)
-        plan.cubes = (count // extents[-1] * -(-extents[-1] // PIECE), 1, 1)
+        rows, pieces, each = row_blocks(count // extents[-1], extents[-1])
+        program = engine.loaded(row_kernel, (*spec, kinds))
+        plan = Plan(program, shape, out, count, (*tail, rows, each), False)
+        plan.cubes = (-(-rows // each) * pieces, 1, 1)
         return plan
     return Plan(engine.loaded(map_kernel, spec), shape, out, count, tail, False)
 
