@@ -172,8 +172,8 @@ def row_kernel(
     """Write a map of which a unit computes a piece of a row, or some rows, for processors.
 
     Parameters are those of `map_kernel`, then the number of rows, and how many a unit computes.
-    A row runs along the last of the merged dims; `kinds` are the strides there of result and arrays,
-    0, 1, or 2 for any.
+    A row runs along the last of the merged dims; `kinds` are the strides there of result and
+    arrays, 0, 1, or 2 for any.
     """
     code = Code(f"{name}_rows", index, 1)
     target = code.buffer("out", out)

@@ -27,7 +27,7 @@ _ATOMIC = {
 
 # Arrays live on the stack of a thread, which has 8 MiB.
 STACK = 2 << 20
-# Operations of a round above which two rounds of an independent loop run side by side.
+# Operations of a round above which two rounds of a long independent loop run side by side.
 LONG_ROUND = 40
 
 
@@ -207,14 +207,18 @@ class Body:
         self.line(f"br label %{head}{note}")
         self.open(done)
 
-    def _independent(self, body: Region) -> str:
-        """Begin a loop whose rounds share no memory; return the note on its last jump."""
+    def _independent(self, body: Region | None = None) -> str:
+        """Begin a loop whose rounds share no memory; return the note on its last jump.
+
+        Args:
+            body: what a round does, of a loop that is long enough to take two rounds together.
+        """
         number = len(self.metadata)
         self.access = f", !llvm.access.group !{number}"
         self.metadata.append(f"!{number} = distinct !{{}}")
         # Operations of a long round wait for each other; LLVM by itself takes only short ones
         # together.
-        twice = sum(1 for _ in walk(body)) > LONG_ROUND
+        twice = body is not None and sum(1 for _ in walk(body)) > LONG_ROUND
         more = f", !{number + 3}" if twice else ""
         self.metadata.append(
             f"!{number + 1} = distinct !{{!{number + 1}, !{number + 2}{more}}}\n"
@@ -539,7 +543,7 @@ class Body:
         self.uniform[index_op] = index
         self.ends[op, "continue"], self.ends[op, "break"] = latch, done
         outer = self.access
-        note = self._independent(op.regions[0]) if op.attrs.get("independent") else ""
+        note = self._independent() if op.attrs.get("independent") else ""
         run(op.regions[0])
         self.access = outer
         self.jump_to(latch)
