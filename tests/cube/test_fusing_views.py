@@ -191,3 +191,22 @@ def test_large_windows_that_are_replaced(name: str) -> None:
         assert np.array_equal(made.numpy(), wanted)
         made[..., :] = 0.5
         assert np.array_equal(made.numpy(), np.full(shape, 0.5, np.float32))
+
+
+@pytest.mark.parametrize("name", ["cpu", "fusion-cpu"])
+@pytest.mark.parametrize(
+    "shape", [(65, 16), (1000, 3), (7, 5000), (2, 3, 17, 33), (5, 1, 9)], ids=str
+)
+def test_rows_of_any_length(name: str, shape: tuple[int, ...]) -> None:
+    """Some rows go together, long ones in pieces; every element is computed once."""
+    device = burn.device(name)
+    data, last = RNG.standard_normal(shape).astype(np.float32), np.float32(2)
+    row = RNG.standard_normal(shape[-1:]).astype(np.float32)
+    x, y = burn.tensor(data, device=device), burn.tensor(row, device=device)
+    back = tuple(reversed(range(len(shape))))
+    assert np.array_equal((x + y).numpy(), data + row)
+    assert np.array_equal(((x + y) * 2 - y).numpy(), (data + row) * last - row)
+    assert np.array_equal((x.permute(*back) * 2).numpy(), data.transpose(back) * last)
+    assert np.array_equal((x[..., ::2] * y[::2]).numpy(), data[..., ::2] * row[::2])
+    assert np.array_equal((x.flip((0,)) - y * 2).numpy(), data[::-1] - row * last)
+    assert np.array_equal((x * x[:1] + y).numpy(), data * data[:1] + row)
