@@ -1,9 +1,10 @@
 """Groups of elementwise operations as one kernel: the code generation of fusion.
 
 Every operation rounds to its dtype inside the kernel too, so a group gives the bits that its
-operations give one by one. A kernel has one of four forms: `dense` where all arrays are walked in
+operations give one by one. A kernel has one of five forms: `dense` where all arrays are walked in
 one stride, `wide` the same in vectors, `rows` on a processor for everything else (loops along the
-last dim, so that a compiler sees strides of 0 and 1), `strided` elsewhere.
+last dim, so that a compiler sees strides of 0 and 1); on a GPU `lined`, vectors along the last dim
+where every array is walked there in ones or not at all, and `strided` for what is left.
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ from burn_cube_backend.kernels.maps import (
     is_map,
     plain,
     row_blocks,
+    row_width,
     vector_width,
     wide,
 )
@@ -51,13 +53,14 @@ class Form(NamedTuple):
     """What a kernel depends on beside the group.
 
     Attributes:
-        kind: `dense`, `wide`, `rows` or `strided`.
+        kind: `dense`, `wide`, `rows`, `lined` or `strided`.
         bare: which outside tensors are numbers.
         absent: which run-time numbers are None.
         places: dtype of places.
-        width: elements of a vector for `wide`.
+        width: elements of a vector for `wide` and `lined`.
         rank: dims that are walked.
-        inner: for `rows`, the stride of each array along the last dim: 0, 1 or any.
+        inner: for `rows` and `lined`, the stride of each array along the last dim: 0, 1 or any; of
+            the results first for `rows`.
         loose: results do not lie in the order in which they are walked.
     """
 
@@ -114,13 +117,18 @@ class _Writer:
         units = 1 if form.kind == "rows" else UNITS
         code = self.code = Code("_".join(["fused", *names[:6]]), form.places, units)
         self.group, self.form = group, form
-        self.wide = form.width if form.kind == "wide" else 0
+        self.wide = form.width if form.kind in ("wide", "lined") else 0
         self.outs = [self._buffer(f"out{k}", group.parts[p].dtype) for k, p in _numbered(group)]
         self.reading = Reading(group)
+        reads = [r for r in enumerate(self.reading.reads) if not form.bare[r[1][0]]]
+        modes = form.inner if form.kind == "lined" else ("",) * len(reads)
+        # What stands still along a line is read as one element.
+        self.still = {
+            (k, path) for (_, (k, path, _)), m in zip(reads, modes, strict=True) if m == "0"
+        }
         self.arrays = {
-            (k, path): self._buffer(f"x{n}", group.outside[k])
-            for n, (k, path, _) in enumerate(self.reading.reads)
-            if not form.bare[k]
+            (k, path): self._buffer(f"x{n}", group.outside[k], (k, path) in self.still)
+            for n, (k, path, _) in reads
         }
         self.given = {
             k: code.scalar(f"n{k}", wide(t)) for k, t in enumerate(group.outside) if form.bare[k]
@@ -133,16 +141,17 @@ class _Writer:
                 kind = wide(part.lead)
                 self.numbers[p, j] = None if none else code.scalar(f"s{p}_{j}", kind)
 
-    def _buffer(self, name: str, dtype: DType) -> Any:
-        if self.wide:
+    def _buffer(self, name: str, dtype: DType, single: bool = False) -> Any:
+        if self.wide and not single:
             return self.code.b.buffer(name, Vector(dtype, self.wide))
         return self.code.buffer(name, dtype)
 
     def body(self) -> None:
-        kind = self.form.kind
-        {"dense": self._dense, "wide": self._wide, "rows": self._rows, "strided": self._strided}[
-            kind
-        ]()
+        forms = {
+            "dense": self._dense, "wide": self._wide, "rows": self._rows, "lined": self._lined,
+            "strided": self._strided,
+        }  # fmt: skip
+        forms[self.form.kind]()
 
     def _dense(self) -> None:
         code = self.code
@@ -163,12 +172,36 @@ class _Writer:
                 k: b.load(x, (o // each + i).op)
                 for (k, x), o in zip(self.arrays.items(), offsets, strict=True)
             }
-            lanes = [
-                self._values({k: Val(code, b.extract(row, lane)) for k, row in rows.items()})
-                for lane in range(width)
-            ]
-            for k, out in enumerate(self.outs):
-                b.store(out, i.op, b.vector(*[values[k].op for values in lanes]))
+            self._lanes(i, rows, {})
+
+    def _lanes(self, i: Val, rows: dict[Any, Any], still: dict[Any, Val]) -> None:
+        """Compute and store vector number i from vectors, and from what is one for all lanes."""
+        code, b = self.code, self.code.b
+        lanes = [
+            self._values({k: Val(code, b.extract(row, lane)) for k, row in rows.items()} | still)
+            for lane in range(self.wide)
+        ]
+        for k, out in enumerate(self.outs):
+            b.store(out, i.op, b.vector(*[values[k].op for values in lanes]))
+
+    def _lined(self) -> None:
+        code, rank = self.code, self.form.rank
+        count = code.place("count")
+        offsets = code.places("offset", len(self.arrays))
+        # The last extent, and the strides of what is walked, count vectors.
+        extents = code.places("extent", rank)
+        strides = [code.places(f"stride{k}_", rank) for k in range(len(self.arrays))]
+        each = code.at(self.wide)
+        with code.each(count // each) as i:
+            coords = code.coords(i, extents)
+            rows: dict[Any, Any] = {}
+            still: dict[Any, Val] = {}
+            for (k, x), o, walk in zip(self.arrays.items(), offsets, strides, strict=True):
+                if k in self.still:
+                    still[k] = x[code.walk(o, coords, walk)]
+                else:
+                    rows[k] = code.b.load(x, code.walk(o // each, coords, walk).op)
+            self._lanes(i, rows, still)
 
     def _rows(self) -> None:
         code, form = self.code, self.form
@@ -435,9 +468,39 @@ class FusedMap:
                 form, (pieces * -(-rows // each), 1, 1), (length, rows, pieces, each), tail
             )
             return launch._replace(cost=self.cost * min(length, PIECE) * each)
+        # A copy of what lies across begins at a place of its own.
+        firsts = [0 if k in {t[0] for t in turned} else x.offset + d
+                  for k, (x, d) in enumerate(zip(arrays, walks.deltas, strict=True))]  # fmt: skip
+        width = 1 if loose else self._line_width(arrays, firsts, extents, merged[results:])
+        if width > 1:
+            walked = [
+                m if m[-1] == 0 else (*(s // width for s in m[:-1]), 1) for m in merged[results:]
+            ]
+            tail = (*extents[:-1], extents[-1] // width, *(s for m in walked for s in m))
+            inner = tuple(str(m[-1]) for m in walked)
+            form = Form("lined", bare, absent, index, width, rank, inner)
+            return made(form, (-(-count // (UNITS * width)), 1, 1), (count,), tail)
         tail = starts + extents + tuple(s for m in merged[0 if loose else results :] for s in m)
         form = Form("strided", bare, absent, index, 1, rank, (), loose)
         return made(form, (-(-count // UNITS), 1, 1), (count,), tail)
+
+    def _line_width(
+        self, arrays: Sequence[CubeTensor], firsts: Sequence[int], extents: Ints,
+        walks: Sequence[Ints],
+    ) -> int:  # fmt: skip
+        """Return the elements that a unit of a GPU takes at once along the last dim; 1: none."""
+        if any(m[-1] not in (0, 1) for m in walks):
+            return 1
+        moving = [k for k, m in enumerate(walks) if m[-1]]
+        # Results lie row by row: what the last extent asks holds for them.
+        group = self.group
+        widest = max((group.parts[p].dtype for p in group.outputs), key=lambda t: t.itemsize)
+        width = row_width(
+            self.engine, widest, [arrays[k] for k in moving], extents, [walks[k] for k in moving]
+        )
+        while width > 1 and any(firsts[k] % width for k in moving):
+            width //= 2
+        return width
 
 
 class FusedViews(FusedMap):
