@@ -299,3 +299,40 @@ def test_gradients_of_parts_are_summed_inside_a_step(name: str) -> None:
         return [p.tolist() for p in model.parameters()]
 
     assert trained(True) == trained(False)
+
+
+@pytest.mark.parametrize(("error", "times", "wanted"), [
+    (MemoryError("full"), 1, None), (MemoryError("full"), 2, burn.ExecutionError),
+    (ValueError("kernel"), 1, burn.ExecutionError), (burn.IndexRangeError("x", "y"), 1,
+     burn.IndexRangeError),
+])  # fmt: skip
+def test_a_replay_that_fails_changes_nothing_and_says_so(
+    name: str, error: Exception, times: int, wanted: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    total = burn.zeros(3, device=burn.device(name))
+
+    def add(x: Any) -> Any:
+        total[...] = total + x
+        return total.sum()
+
+    step, x = burn.capture(add, state=[total]), burn.ones(3, device=total.device)
+    for _ in range(6):
+        step(x)
+    recorder: Any = total.device.resource.backend.recorder
+    real, left = type(recorder).function_of, [error] * times
+
+    def failing(plan: Any) -> Any:
+        def fail(*args: Any) -> Any:
+            raise left.pop()
+
+        return fail if left else real(recorder, plan)
+
+    monkeypatch.setattr(recorder, "function_of", failing)
+    if wanted is None:
+        step(x)
+    else:
+        with pytest.raises(wanted):
+            step(x)
+        assert total.tolist() == [6.0] * 3
+        step(x)
+    assert total.tolist() == [7.0] * 3

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from burn_fusion.groups import Fused
 from burn_fusion.plan import Plan, Step
+from burn_fusion.recovery import typed
 from burn_fusion.segment import Value
-from burn_std import DType
+from burn_std import BurnError, DeviceLostError, DType
 
 if TYPE_CHECKING:
     from burn_fusion.recorder import Recorder
@@ -100,7 +101,30 @@ class PlanRun:
         return next(made).entry.name
 
     def run(self, payloads: list[Any], numbers: dict[int, tuple[Any, ...]]) -> Sequence[Any]:
-        """Run the plan on payloads of the inner backend."""
+        """Run the plan on payloads of the inner backend.
+
+        Raises:
+            BurnError: what went wrong; nothing was changed. Where memory was short, freeing the
+                caches was not enough.
+        """
+        recorder = self._recorder
+        try:
+            return self._run(payloads, numbers)
+        except DeviceLostError as cause:
+            recorder.lost = cause
+            raise
+        except (BurnError, Warning):
+            raise
+        except MemoryError:
+            recorder.inner.memory_cleanup()
+        except Exception as cause:
+            raise typed("capture", cause) from cause
+        try:
+            return self._run(payloads, numbers)
+        except MemoryError as cause:
+            raise typed("capture", cause) from cause
+
+    def _run(self, payloads: list[Any], numbers: dict[int, tuple[Any, ...]]) -> Sequence[Any]:
         run, runner = self._recorder.function_of(self._plan), self._recorder.inner.runner
         if runner is None:
             return run(payloads, numbers)  # type: ignore[no-any-return]
