@@ -336,3 +336,36 @@ def test_a_replay_that_fails_changes_nothing_and_says_so(
         assert total.tolist() == [6.0] * 3
         step(x)
     assert total.tolist() == [7.0] * 3
+
+
+class Buffers(nn.Module):
+    def __init__(self, device: Any) -> None:
+        super().__init__()
+        self.a, self.b = (
+            nn.Buffer(burn.zeros(3, device=device)),
+            nn.Buffer(burn.ones(3, device=device)),
+        )
+        self.last = nn.Buffer(burn.zeros(3, device=device))
+
+    def forward(self, x: Any) -> Any:
+        a, b = self.a.detach(), self.b.detach()
+        self.a.set(b)
+        self.b.set(a)
+        self.last.set(x)
+        return (self.a * 2 + x).sum()
+
+
+def test_states_that_are_exchanged_or_take_an_argument(name: str) -> None:
+    device = burn.device(name)
+
+    def run(captured: bool) -> list[Any]:
+        model = Buffers(device)
+        step: Any = burn.capture(model, state=model) if captured else model
+        found = []
+        for k in range(9):
+            found.append(step(burn.full((3,), float(k), device=device)).item())
+            found.append([b.tolist() for b in model.buffers()])
+        assert not captured or step.replays == 5
+        return found
+
+    assert run(True) == run(False)

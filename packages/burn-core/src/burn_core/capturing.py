@@ -12,7 +12,6 @@ import gc
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import nullcontext
 from enum import Enum
 from numbers import Number
 from sys import getrefcount
@@ -33,6 +32,10 @@ INSTANCES = 16
 # Where an input of a plan comes from: `argument`, `state`, `constant` and a number, or `made` and
 # the run and position that made it.
 Source = tuple[Any, ...]
+# The same in a replay: number of a list, place in it. The lists are those of `_POOLS`, and then the
+# results of each run.
+Place = tuple[int, int]
+_POOLS = ("argument", "state", "constant")
 # C-level setter of the payload slot: a loop over it is one call that no signal can split.
 _set_payload: Any = Tensor.v.__set__  # type: ignore[misc]
 # What an argument may be beside tensors: values that say by themselves whether they changed.
@@ -279,17 +282,19 @@ class _Replay(NamedTuple):
     Attributes:
         runs: plans, where their inputs come from, and which of their numbers change.
         results: where the leaves of what the step returns come from; `out` with its other leaves.
-        after: where the new values of the state come from.
+        after: tensors of the state that get another value, by their number, and where it comes
+            from; `parameters` those whose inference twins follow.
         constants: payloads.
         rates: rates of the state that no number of the step follows.
         moves: steps that each schedule makes, and whatever else counts them.
         draws: random numbers of the step are counted on by this.
     """
 
-    runs: list[tuple[Any, list[Source], list[tuple[int, int, Source]]]]
+    runs: list[tuple[Any, list[Place], list[tuple[int, int, Source]]]]
     out: Any
-    results: list[Source | None]
-    after: list[Source]
+    results: list[Place | None]
+    after: list[tuple[int, int, int]]
+    parameters: list[int]
     constants: list[Any]
     rates: dict[int, float]
     moves: list[int]
@@ -314,8 +319,9 @@ class _Instance:
         """Run one step; return its result and whether it was a replay."""
         replay = self.replay
         # Threads take turns, but where nothing is changed.
-        alone = replay is None or any(s[0] == "made" for s in replay.after)
-        with self.lock if alone else nullcontext():
+        if replay is not None and not replay.after:
+            return self._step(args, kwargs, tensors)
+        with self.lock:
             return self._step(args, kwargs, tensors)
 
     def _step(self, args: Any, kwargs: Any, tensors: Sequence[Tensor]) -> tuple[Any, bool]:
@@ -399,16 +405,21 @@ class _Instance:
         for a, b, froms in zip(runs, others, sources, strict=True):
             changing = _changing(a, b, old, new)
             followed.update(c[2][1] for c in changing if c[2][0] == "rate")
-            made.append((b, froms, changing))
+            made.append((b, [_place(s) for s in froms], changing))
         constants = [self.resource.backend.settled(v) for v in new.constant_values]
         fixed = {k: v for k, v in enumerate(new.rates) if k not in followed}
-        results, out = new.results, new.out
-        after, moves, draws = new.after, new.moves, new.draws
+        results = [None if s is None else _place(s) for s in new.results]
+        out, moves, draws = new.out, new.moves, new.draws
+        after = [(k, *_place(s)) for k, s in enumerate(new.after) if s != ("state", k)]
+        owners = places.tensors()
+        parameters = [n for n, row in enumerate(after) if isinstance(owners[row[0]], Parameter)]
         self.records = []
         _check_escapes(new)
         for run, _, _ in made:
             run.inputs = run.outputs = ()
-        self.replay = _Replay(made, out, results, after, constants, fixed, moves, draws)
+        self.replay = _Replay(
+            made, out, results, after, parameters, constants, fixed, moves, draws
+        )  # fmt: skip
 
     # ---- replaying ----------------------------------------------------------------------------
 
@@ -427,18 +438,9 @@ class _Instance:
                     got=f"{t.b.resource.name}, not {resource.name}",
                     remedy="Capture the step again after moving the model.",
                 )  # fmt: skip
-        found: dict[str, list[Any]] = {
-            "argument": [settled(t.v) for t in tensors],
-            "state": [settled(t.v) for t in owners],
-            "constant": replay.constants,
-        }
-        made: list[Any] = []
-
-        def payload(source: Source) -> Any:
-            if source[0] == "made":
-                return made[source[1]][source[2]]
-            return found[source[0]][source[1]]
-
+        pools: list[Sequence[Any]] = [
+            [settled(t.v) for t in tensors], [settled(t.v) for t in owners], replay.constants,
+        ]  # fmt: skip
         seed, counter = resource.random_state()
         for run, sources, changing in replay.runs:
             numbers = run.numbers
@@ -448,18 +450,16 @@ class _Instance:
                     values = list(numbers[slot])
                     values[k] = rates[by] if kind == "rate" else (seed, counter + by)
                     numbers[slot] = tuple(values)
-            made.append(run.run([payload(s) for s in sources], numbers))
+            pools.append(run.run([pools[a][b] for a, b in sources], numbers))
         # Nothing was changed until here, so a failed replay leaves the last good state.
         value = backend.standing_for
-        rebound: list[Tensor] = []
-        fresh: list[Any] = []
-        for owner, source in zip(owners, replay.after, strict=True):
-            if source[0] == "made":
-                rebound.append(owner)
-                fresh.append(value(payload(source)))
-                if isinstance(owner, Parameter) and owner._twin is not None:
-                    rebound.append(owner._twin)
-                    fresh.append(fresh[-1])
+        fresh = [value(pools[a][b]) for _, a, b in replay.after]
+        rebound: list[Any] = [owners[k] for k, _, _ in replay.after]
+        for n in replay.parameters:
+            twin = rebound[n]._twin
+            if twin is not None:
+                rebound.append(twin)
+                fresh.append(fresh[n])
         deque(map(_set_payload, rebound, fresh), 0)
         if replay.draws:
             resource.set_random_state((seed, counter + replay.draws))
@@ -468,10 +468,16 @@ class _Instance:
         leaves = iter(replay.results)
 
         def leaf(other: Any) -> Any:
-            source = next(leaves)
-            return other if source is None else context.make(value(payload(source)))
+            at = next(leaves)
+            return other if at is None else context.make(value(pools[at[0]][at[1]]))
 
         return _filled(replay.out, leaf)
+
+
+def _place(source: Source) -> Place:
+    if source[0] == "made":
+        return len(_POOLS) + source[1], source[2]
+    return _POOLS.index(source[0]), source[1]
 
 
 def _changing(a: Any, b: Any, old: _Record, new: _Record) -> list[tuple[int, int, Source]]:
