@@ -369,3 +369,21 @@ def test_states_that_are_exchanged_or_take_an_argument(name: str) -> None:
         return found
 
     assert run(True) == run(False)
+
+
+def test_reads_in_the_background_and_seeds_inside_are_refused(name: str) -> None:
+    device = burn.device(name)
+    x = burn.ones(3, device=device)
+    with pytest.raises(burn.CaptureError, match="reads nothing on the host"):
+        step = burn.capture(lambda x: (x * 2, burn.read_async(x.sum()).result())[0])
+        for _ in range(4):
+            step(x)
+
+    def seeded(x: Any) -> Any:
+        device.seed(3)
+        return burn.rand(3, device=device) + x
+
+    step = burn.capture(seeded)
+    with pytest.raises(burn.CaptureError, match="Seed outside"):
+        for _ in range(6):
+            step(x)
