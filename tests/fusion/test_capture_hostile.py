@@ -387,3 +387,36 @@ def test_reads_in_the_background_and_seeds_inside_are_refused(name: str) -> None
     with pytest.raises(burn.CaptureError, match="Seed outside"):
         for _ in range(6):
             step(x)
+
+
+def test_an_interrupt_leaves_all_of_a_step_or_nothing(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    device = burn.device(name)
+    state = [burn.zeros(2, device=device) for _ in range(9)]
+
+    def count() -> None:
+        for t in state:
+            t[...] = t + 1
+
+    step = burn.capture(count, state=state)
+    for _ in range(6):
+        step()
+    backend: Any = device.resource.backend
+    real = backend.standing_for
+    for first in range(1, 10):
+        left = [first]
+
+        def value(buf: Any, left: list[int] = left) -> Any:
+            left[0] -= 1
+            if not left[0]:
+                raise KeyboardInterrupt
+            return real(buf)
+
+        monkeypatch.setattr(backend, "standing_for", value)
+        with pytest.raises(KeyboardInterrupt):
+            step()
+        assert [t.tolist() for t in state] == [[6.0, 6.0]] * 9
+    monkeypatch.undo()
+    step()
+    assert [t.tolist() for t in state] == [[7.0, 7.0]] * 9
