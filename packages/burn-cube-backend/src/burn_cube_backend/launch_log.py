@@ -136,10 +136,10 @@ class LaunchLog:
                 else:
                     self._point(at + word, base, arg.pointer - self.start_of(base, arg))
 
-    def native(self, call: Call, guard: AbstractContextManager[Any], keep: Any) -> None:
+    def native(self, call: Call, guard: AbstractContextManager[Any] | None, keep: Any) -> None:
         """Note native code that ran; what in its words is an address of the run is found out."""
         at = self._add(call)
-        if guard not in self.guards:
+        if guard is not None and guard not in self.guards:
             self.guards.append(guard)
         self.kept.append(keep)
         for k, word in enumerate(np.frombuffer(call.words + call.inner, np.int64).tolist()):

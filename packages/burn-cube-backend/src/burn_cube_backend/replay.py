@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
 from sys import getrefcount
 from typing import Any
 
@@ -24,6 +23,7 @@ from burn_cube_backend.engine import Engine
 from burn_cube_backend.late import Late, NeedsValue, Place, Run, can_be_late, late
 from burn_cube_backend.launch_log import LaunchLog, packed_blocks
 from burn_cube_backend.payload import CubeTensor
+from burn_cube_backend.quick import KEPT, MOST, Quick, Results, quick
 from burn_std import ReplayWarning, warn_user
 
 Function = Callable[[Sequence[Any], Run], tuple[Any, ...]]
@@ -33,8 +33,6 @@ LAYOUTS = 64
 ATTEMPTS = 6
 # Replays after which another log is no attempt that failed: what changes seldom may change often.
 PAID = 4
-# Memory of results is taken over from results that nobody holds any more, up to this size.
-KEPT = 16 << 20
 ALIGN = 64
 
 
@@ -55,46 +53,54 @@ class Replay:
 
     Attributes:
         baked: numbers that are part of the launches, by place; a run with others needs another.
-        lates: places of the numbers that are not; `whole` those where that was no float.
+        lates: places of the numbers that are not; `ints` those where that was no float.
         checked: no late number was baked in.
         runs: how often it ran since anything else was tried.
+        outs: how results are made again; `own` is the memory of those that need some, by size.
+        used: inputs whose address stands in a launch.
+        aliases: inputs that share memory, see `_aliases`.
     """
 
     def __init__(
         self, engine: Engine, log: LaunchLog, inputs: Sequence[CubeTensor], outs: Sequence[Any],
-        baked: dict[Place, Any], lates: tuple[Place, ...], whole: frozenset[Place],
+        baked: dict[Place, Any], lates: tuple[Place, ...], ints: frozenset[Place],
     ) -> None:  # fmt: skip
         self.engine = engine
         self.baked = baked
         self.lates = lates
-        self.whole = whole
+        self.ints = ints
         self.log = log
         self.lock = threading.Lock()
         self.runs = 0
         self.checked = not lates
         runtime: Any = engine.client.runtime
         self.calls = runtime.sequence(log.calls)
-        # The BLAS library is the only native code that wants one.
-        (self._guard,) = log.guards or [nullcontext()]
         self._bases: Sequence[int] = ()
-        self._aliases = _aliases(inputs)
-        self._outs = [self._described(x) for x in outs]
-        own = sorted({o[1] for o in self._outs if o[0] == "block"})
-        self._own: list[tuple[int, list[DeviceArray]]] = [(log.blocks[b].size, []) for b in own]
-        self._number_of = {b: k for k, b in enumerate(own)}
-        inside = [k not in self._number_of and b.first >= 0 for k, b in enumerate(log.blocks)]
+        self.aliases = _aliases(inputs)
+        self.outs = [self._described(x) for x in outs]
+        blocks = sorted({o[1] for o in self.outs if o[0] == "block"})
+        self.own: list[tuple[int, list[DeviceArray]]] = [(log.blocks[b].size, []) for b in blocks]
+        self.number_of = {b: k for k, b in enumerate(blocks)}
+        self._whole: dict[int, tuple[int, Results]] = {}
+        self.held: DeviceArray | None = None
+        inside = [k not in self.number_of and b.first >= 0 for k, b in enumerate(log.blocks)]
         places, self.scratch = packed_blocks(log.blocks, inside, ALIGN)
-        self._used = sorted({p.base[1] for p in log.pointers if p.base[0] == "input"})
-        row = {("input", k): n for n, k in enumerate(self._used)}
-        row |= {("block", b): len(self._used) + k for b, k in self._number_of.items()}
-        last = len(self._used) + len(own)
-        self._words = np.array([p.word for p in log.pointers], np.int64)
-        self._rows = np.array([row.get(p.base, last) for p in log.pointers], np.int64)
-        self._deltas = np.array(
-            [p.delta + (0 if p.base in row else places[p.base[1]]) for p in log.pointers], np.int64
-        )
+        self.used = sorted({p.base[1] for p in log.pointers if p.base[0] == "input"})
+        row = {("input", k): n for n, k in enumerate(self.used)}
+        row |= {("block", b): len(self.used) + k for b, k in self.number_of.items()}
+        last = len(self.used) + len(blocks)
+        words = [p.word for p in log.pointers]
+        rows = [row.get(p.base, last) for p in log.pointers]
+        deltas = [
+            p.delta + (0 if p.base in row else places[p.base[1]]) for p in log.pointers
+        ]  # fmt: skip
+        self._words, self._rows = np.array(words, np.int64), np.array(rows, np.int64)
+        self._deltas = np.array(deltas, np.int64)
+        # A runtime without one has its own way to change addresses.
+        placed = getattr(self.calls, "placed", None)
+        self.builtin = None if placed is None else placed(words, rows, deltas)
         log.end()
-        self._numbers = [(n.word * 8, *number_word(n.dtype), n.number.read) for n in log.numbers]
+        self.numbers = [(n.word * 8, *number_word(n.dtype), n.number.read) for n in log.numbers]
 
     def _described(self, x: Any) -> tuple[Any, ...]:
         """Return how an output is made again."""
@@ -113,7 +119,7 @@ class Replay:
 
     def fits(self, inputs: Sequence[CubeTensor]) -> bool:
         """Return whether inputs that shared memory still do, at the same distances."""
-        for a, b, distance in self._aliases:
+        for a, b, distance in self.aliases:
             one, other = inputs[a].buf, inputs[b].buf
             if one is None or other is None or one.storage is not other.storage:
                 return False
@@ -127,46 +133,39 @@ class Replay:
         if bases != self._bases:
             words[self._words] = np.array(bases, np.int64)[self._rows] + self._deltas
             self._bases = bases
-        for at, word, converted, read in self._numbers:
+        for at, word, converted, read in self.numbers:
             word.pack_into(words, at, converted(read(run)))
 
-    def run(self, inputs: Sequence[CubeTensor], run: Run) -> tuple[Any, ...]:
-        """Make the launches on inputs; the lock is held."""
-        engine, log = self.engine, self.log
-        self.runs += 1
-        own = [self._memory(k) for k in range(len(self._own))]
-        bases = [inputs[k].buf.pointer for k in self._used]  # type: ignore[union-attr]  # logged
-        bases += [a.pointer for a in own]
-        scratch = engine.scratch(self.scratch)
-        bases.append(0 if scratch is None else scratch.pointer)
-        self.write(bases, run)
-        if log.watches:
-            engine.record()
-        with self._guard:
-            self.calls.run()
-        return tuple([self._made(o, inputs, own, run) for o in self._outs])
+    def whole(self) -> dict[int, tuple[int, Results]]:
+        """Return the memory, by number, of which one result alone is made, and its results."""
+        outs = [o[1] for o in self.outs if o[0] == "block"]
+        for at, (kind, block, array, bare) in enumerate(self.outs):
+            if kind == "block" and outs.count(block) == 1:
+                number = self.number_of[block]
+                results = Results(self, self.own[number][0], array, bare)
+                self._whole[number] = at, results
+        return self._whole
 
-    def _memory(self, k: int) -> DeviceArray:
-        """Return memory for a result: that of an earlier one that is gone, or new."""
-        size, kept = self._own[k]
+    def memory(self, k: int) -> DeviceArray:
+        """Return memory for results: that of earlier ones that are gone, or new."""
+        size, kept = self.own[k]
         for array in kept:
             # references: the list, the loop, the argument of getrefcount; the array's own
             if getrefcount(array) == 3 and getrefcount(array.storage) == 2:
                 return array
         made = self.engine.memory(size)
-        if size <= KEPT and len(kept) < 3:
+        if size <= KEPT and len(kept) < MOST:
             kept.append(made)
         return made
 
-    def _made(
-        self, out: tuple[Any, ...], inputs: Sequence[CubeTensor], own: Sequence[DeviceArray],
+    def made(
+        self, out: tuple[Any, ...], inputs: Sequence[CubeTensor], memory: DeviceArray | None,
         run: Run,
     ) -> CubeTensor:  # fmt: skip
+        """Return a result, in memory of its own if it needs some."""
         kind, number, array, bare = out
-        if kind == "block":
-            memory = own[self._number_of[number]]
-            shape, dtype, strides, offset = array
-            buf = DeviceArray(memory.client, memory.storage, shape, dtype, strides, offset)
+        if memory is not None:
+            buf = DeviceArray(memory.client, memory.storage, *array)
         elif kind == "input":
             buf = inputs[number].buf
         elif kind == "number":
@@ -195,8 +194,10 @@ class Replay:
 
     def forget(self) -> None:
         """Let go of memory for results to come."""
-        for _, kept in self._own:
+        for _, kept in self.own:
             kept.clear()
+        for _, results in self._whole.values():
+            results.kept.clear()
 
 
 def _aliases(inputs: Sequence[CubeTensor]) -> list[tuple[int, int, int]]:
@@ -214,15 +215,23 @@ def _aliases(inputs: Sequence[CubeTensor]) -> list[tuple[int, int, int]]:
 
 
 class Layout:
-    """What is known of a plan for inputs of one layout: numbers of the last run, replay."""
+    """What is known of a plan for inputs of one layout: numbers of the last run, replay.
 
-    __slots__ = ("attempts", "numbers", "replay", "why")
+    The function that runs the replay stands here, not on what it refers to.
+    """
+
+    __slots__ = ("attempts", "numbers", "quick", "replay", "why")
 
     def __init__(self, numbers: tuple[Any, ...]) -> None:
         self.numbers = numbers
         self.attempts = 0
         self.why = ""
         self.replay: Replay | None = None
+        self.quick: Quick = _nothing
+
+
+def _nothing(inputs: Sequence[Any], run: Run) -> None:
+    """Do not serve."""
 
 
 class Replayed:
@@ -243,10 +252,20 @@ class Replayed:
         self._late: set[Place] = set()
         self._asked: set[Place] = set()
         self._said = False
+        self._quick: Quick | None = None
         engine.replayed.add(self)
 
     def __call__(self, inputs: Sequence[Any], run: Run) -> tuple[Any, ...]:
         """Run the plan."""
+        quick = self._quick
+        if quick is not None:
+            outs = quick(inputs, run)  # what served the last run may serve this one
+            if outs is not None:
+                return outs
+        return self._found(inputs, run)
+
+    def _found(self, inputs: Sequence[Any], run: Run) -> tuple[Any, ...]:
+        """Run the plan by what is known of inputs of this layout."""
         engine = self.engine
         if profiles() or engine.log is not None:
             return self.function(inputs, run)
@@ -268,14 +287,14 @@ class Replayed:
         elif not self._same(replay, numbers):
             layout.why = "numbers"
         else:
-            if (replay.checked or numbers == layout.numbers) and replay.lock.acquire(False):
-                try:
-                    return replay.run(inputs, run)
-                finally:
-                    replay.lock.release()
+            if replay.checked or numbers == layout.numbers:
+                outs = layout.quick(inputs, run)
+                if outs is not None:
+                    self._quick = layout.quick if replay.checked else None
+                    return outs
             if replay.checked:  # another thread is in it
                 return self.function(inputs, run)
-        return self._logged(layout, inputs, run, numbers)
+        return self._logged(layout, inputs, run, numbers, key)
 
     def _key(self, inputs: Sequence[Any], run: Run) -> Any:
         """Return the layout of the inputs and all extents; None for inputs that are no tensors."""
@@ -291,16 +310,17 @@ class Replayed:
         return tuple(layouts), tuple([run[s][k] for s, k in places])
 
     def _same(self, replay: Replay, numbers: tuple[Any, ...]) -> bool:
-        baked, whole = replay.baked, replay.whole
+        baked, ints = replay.baked, replay.ints
         # Code may ask for the class of a late number.
         return all(
-            baked[p] == n if p in baked else (n.__class__ is tuple) is (p in whole)
+            baked[p] == n if p in baked else (n.__class__ is tuple) is (p in ints)
             for p, n in zip(self.scalars, numbers, strict=True)
         )
 
     def _logged(
-        self, layout: Layout, inputs: Sequence[CubeTensor], run: Run, numbers: tuple[Any, ...]
-    ) -> tuple[Any, ...]:
+        self, layout: Layout, inputs: Sequence[CubeTensor], run: Run, numbers: tuple[Any, ...],
+        key: tuple[tuple[Any, ...], tuple[Any, ...]],
+    ) -> tuple[Any, ...]:  # fmt: skip
         """Run the plan and note what it does."""
         engine = self.engine
         if layout.replay is not None and layout.replay.runs >= PAID:
@@ -334,7 +354,7 @@ class Replayed:
             return self.function(inputs, run)
         finally:
             engine.log_lock.release()
-        self._keep(layout, log, inputs, outs, run, numbers, lates)
+        self._keep(layout, log, inputs, outs, run, numbers, lates, key)
         return tuple([_plain(x) for x in outs])
 
     def _given_up(self, layout: Layout) -> None:
@@ -358,21 +378,25 @@ class Replayed:
     def _keep(
         self, layout: Layout, log: LaunchLog, inputs: Sequence[CubeTensor], outs: Sequence[Any],
         run: Run, numbers: tuple[Any, ...], lates: tuple[Place, ...],
+        key: tuple[tuple[Any, ...], tuple[Any, ...]],
     ) -> None:  # fmt: skip
         old = layout.replay
         layout.replay = None
         if log.broken is None:
             known = dict(zip(self.scalars, numbers, strict=True))
-            whole = frozenset(p for p in lates if known[p].__class__ is tuple)
+            ints = frozenset(p for p in lates if known[p].__class__ is tuple)
             baked = {p: n for p, n in known.items() if p not in lates}
-            made = Replay(self.engine, log, inputs, outs, baked, lates, whole)
-            if lates and old is not None and (old.lates, old.whole) == (lates, whole):
-                zeros = [0] * (len(old._used) + len(old._own) + 1)
+            made = Replay(self.engine, log, inputs, outs, baked, lates, ints)
+            if lates and old is not None and (old.lates, old.ints) == (lates, ints):
+                zeros = [0] * (len(old.used) + len(old.own) + 1)
                 made.checked = old.agrees(log, zeros, run)
                 if not made.checked:
                     self._asked.update(lates)
                     self._late.difference_update(lates)
             if made.log.broken is None:
+                assert self._extents is not None  # noqa: S101 - `_key` set it
+                extents = list(zip(self._extents, key[1], strict=True))
+                layout.quick = quick(made, key[0], extents, exact)
                 layout.replay = made
                 return
         layout.attempts = ATTEMPTS
