@@ -219,6 +219,21 @@ class Backend:
         """Return the payload that stands for what a plan made."""
         return buf
 
+    def same_objects(self, containers: Sequence[dict[Any, Any] | list[Any]]) -> Callable[[], bool]:
+        """Return what tells whether dicts and lists still hold the same objects, in order.
+
+        A captured step asks it at every call; a backend with native code is sooner done.
+
+        Args:
+            containers: they and what they hold now must live as long as the function.
+        """
+
+        def looked() -> list[list[int]]:
+            return [[*map(id, h.values() if h.__class__ is dict else h)] for h in containers]
+
+        before = looked()
+        return lambda: looked() == before
+
     def owned(self, holder: Any) -> bool:
         """Return whether `holder.buf` is memory that only this holder can see."""
         return False

@@ -80,10 +80,14 @@ def quick(
         constants[f"X{n}"] = value
         lines.append(f"if R[{slot}][{k}] != X{n}: return None")
     for n, ((slot, k), value) in enumerate(replay.baked.items()):
-        constants |= {f"N{n}": value, "F": float}
+        constants[f"N{n}"] = value
         is_float = value.__class__ is float  # and neither zero nor NaN, see `exact`
         found = "n_.__class__ is not F or n_" if is_float else "EXACT(n_)"
         lines += [f"n_ = R[{slot}][{k}]", f"if {found} != N{n}: return None"]
+    constants |= {"F": float, "REPLAY": replay}
+    for slot, k in replay.lates:  # code may have asked for the class of a late number
+        asks = "is" if (slot, k) in replay.ints else "is not"
+        lines.append(f"if R[{slot}][{k}].__class__ {asks} F: return None")
     lines += ["if not ACQUIRE(False): return None", "try:"]
     lines += [f"    {line}" for line in _run(replay, constants)]
     lines += ["finally: RELEASE()"]
@@ -120,8 +124,10 @@ def _run(replay: Replay, constants: dict[str, Any]) -> list[str]:
         replay.held = replay.engine.memory(replay.scratch)
         bases.append(str(replay.held.pointer))
     else:
-        constants["SCRATCH"] = replay.engine.scratch
-        bases.append(f"SCRATCH({replay.scratch})" if replay.scratch else "0")
+        if replay.scratch:  # held: another thread may clean up during the call
+            constants["SCRATCH"] = replay.engine.scratch
+            lines.append(f"s_ = SCRATCH({replay.scratch})")
+        bases.append("s_.pointer" if replay.scratch else "0")
     given = f"{', '.join(bases)}"
     if replay.log.watches:
         constants["RECORD"] = replay.engine.record
@@ -138,7 +144,7 @@ def _run(replay: Replay, constants: dict[str, Any]) -> list[str]:
     if replay.log.guards:
         (constants["GUARD"],) = replay.log.guards
         call = ["with GUARD:", *(f"    {line}" for line in call)]
-    lines += call
+    lines += [*call, "REPLAY.runs += 1"]
     taken = {out for out, _ in whole.values()}
     for k, described in enumerate(replay.outs):
         if k not in taken:

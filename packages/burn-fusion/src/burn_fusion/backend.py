@@ -17,6 +17,7 @@ from burn_backend import (
     specs_of,
 )
 from burn_fusion.recorder import CAP, SOFT, Recorder
+from burn_fusion.replaying import replayer
 from burn_fusion.segment import Poison, Rebinding, Segment, Value, axis_classes
 from burn_fusion.step import StepLog
 from burn_fusion.watching import Watched
@@ -200,6 +201,16 @@ class FusionBackend(Backend):
     def standing_for(self, buf: Any) -> Value:
         """Return a value that stands for a payload of the inner backend."""
         return self._value(buf)
+
+    def replayer(
+        self, runs: Sequence[Any], constants: Sequence[Any], results: Sequence[Any]
+    ) -> Callable[[Sequence[Value], Sequence[Any]], list[Value]]:
+        """Return what does the runs of a step again; see `burn_fusion.replaying`."""
+        return replayer(self.recorder, runs, constants, results)
+
+    def same_objects(self, containers: Sequence[Any]) -> Callable[[], bool]:
+        """Return the inner backend's answer."""
+        return self.inner.same_objects(containers)
 
     def _not_in_a_step(self, op: str) -> None:
         log = self.recorder.tls.log

@@ -53,6 +53,7 @@ class Recorder:
         programs: plans by program, then by what is live and what may be overwritten.
         plans_made, flushes: counts for reports and tests.
         lost: the fault of the device, after which nothing on it has a value.
+        watched: `function_of` is another one, which measures.
     """
 
     def __init__(self, inner: Backend) -> None:
@@ -68,6 +69,7 @@ class Recorder:
         self.plans_made = 0
         self.flushes = 0
         self.lost: DeviceLostError | None = None
+        self.watched = False
 
     def _register(self, holder: Holder) -> None:
         with self.lock:

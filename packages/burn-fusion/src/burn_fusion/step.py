@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import prod
 from typing import TYPE_CHECKING, Any
 
@@ -99,12 +99,12 @@ class PlanRun:
         made = (s for s in self._plan.steps if s.slot <= slot < s.slot + s.outputs)
         return next(made).entry.name
 
-    def run(self, payloads: list[Any], numbers: dict[int, tuple[Any, ...]]) -> Sequence[Any]:
-        """Run the plan on payloads of the inner backend."""
+    def function(self) -> Callable[..., Sequence[Any]]:
+        """Return what runs the plan on payloads of the inner backend and run-time values."""
         run, runner = self._recorder.function_of(self._plan), self._recorder.inner.runner
         if runner is None:
-            return run(payloads, numbers)  # type: ignore[no-any-return]
-        return runner.run(run, payloads, numbers)  # type: ignore[no-any-return]
+            return run  # type: ignore[no-any-return]
+        return lambda payloads, numbers: runner.run(run, payloads, numbers)
 
 
 def _size(shape: tuple[int, ...], dtype: DType) -> int:

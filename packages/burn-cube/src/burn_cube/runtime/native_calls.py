@@ -16,6 +16,7 @@ import numpy as np
 
 from burn_cube.builder import wrap
 from burn_cube.interpreter.numeric import to_bfloat16
+from burn_cube.runtime.native_builtins import HEADER, Builtin, python_addresses
 from burn_cube.runtime.words import FORMATS
 from burn_std.dtypes import DType, bfloat16
 
@@ -53,9 +54,7 @@ done:
 """
 
 # The same as a builtin of Python, since a call through ctypes takes longer than small launches.
-# Its `self` is a bytes object with what it needs (see `_BLOCK`), its arguments are base addresses,
-# which it writes into the words first. Functions of Python come as addresses: not every build
-# exports them to a linker.
+# Its `self` is `_BLOCK`, its arguments are base addresses, which it writes into the words first.
 BUILTIN = """
 define ptr @burn_calls_builtin(ptr %self, ptr %args, i64 %given) {{
 entry:
@@ -107,16 +106,6 @@ _BLOCK = (
     "restore",
 )  # fmt: skip
 _PYTHON = ("PyLong_AsLongLong", "PyLong_FromLongLong", "PyEval_SaveThread", "PyEval_RestoreThread")
-_METH_FASTCALL = 0x80
-
-
-class _Method(ctypes.Structure):
-    """What Python knows a builtin by (PyMethodDef)."""
-
-    _fields_ = (
-        ("name", ctypes.c_char_p), ("function", ctypes.c_void_p), ("flags", ctypes.c_int),
-        ("doc", ctypes.c_char_p),
-    )  # fmt: skip
 
 
 def text() -> str:
@@ -128,9 +117,7 @@ def text() -> str:
             f"  %{name}p = getelementptr i64, ptr %block, i64 {k}",
             f"  %{name} = load {kind}, ptr %{name}p",
         ]
-    # The text of a bytes object ends with a zero that its size counts.
-    header = bytes.__basicsize__ - 1
-    return TEXT + BUILTIN.format(header=header, loads="\n".join(loads))
+    return TEXT + BUILTIN.format(header=HEADER, loads="\n".join(loads))
 
 
 class NativeCall(NamedTuple):
@@ -213,13 +200,14 @@ class NativeCalls:
         """
         self._patches = patches = np.array([words, rows, deltas], np.int64).T.copy()
         block = np.array(
-            [*self._arguments, self.words.ctypes.data, patches.ctypes.data, len(patches)]
-            + [ctypes.cast(getattr(ctypes.pythonapi, n), ctypes.c_void_p).value for n in _PYTHON],
+            [
+                *self._arguments, self.words.ctypes.data, patches.ctypes.data, len(patches),
+                *python_addresses(*_PYTHON),
+            ],
             np.int64,
         )  # fmt: skip
         # The block has the order of `_BLOCK`: `_arguments` are its first four.
-        made: Callable[..., int] = _new_builtin(self._runner.method, block.tobytes())
-        return made
+        return self._runner.builtin.over(block.tobytes())
 
 
 def number_word(dtype: DType) -> tuple[struct.Struct, Callable[[Any], Any]]:
@@ -235,23 +223,15 @@ def number_word(dtype: DType) -> tuple[struct.Struct, Callable[[Any], Any]]:
 
 
 class Runner:
-    """The native function that makes a list of launches, for ctypes and as a builtin.
+    """The native function that makes a list of launches.
 
     Attributes:
-        call: the function as Python calls it; the call lets go of the GIL.
-        method: address of the builtin's description.
+        call: the function as ctypes calls it; the call lets go of the GIL.
+        builtin: the one that writes addresses first, which lets go of it too.
     """
 
     def __init__(self, jit: Any, image: bytes) -> None:
         address, builtin = jit.link(image, "burn_calls_run", "burn_calls_builtin")
         pointer, number = ctypes.c_void_p, ctypes.c_int64
         self.call = ctypes.CFUNCTYPE(number, pointer, number, pointer, pointer)(address)
-        self._method = _Method(b"launches", builtin, _METH_FASTCALL, None)
-        self.method = ctypes.addressof(self._method)
-
-
-def _new_builtin(method: int, itself: bytes) -> Any:
-    make = ctypes.PYFUNCTYPE(
-        ctypes.py_object, ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p, ctypes.c_void_p
-    )(("PyCMethod_New", ctypes.pythonapi))
-    return make(method, itself, None, None)
+        self.builtin = Builtin("launches", builtin)
