@@ -13,7 +13,7 @@ import itertools
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from burn_backend import TensorBase
+from burn_backend import TENSOR_CLASS, TensorBase
 from burn_ir import Entry
 from burn_std import ArgumentError, AutodiffError, BurnError, DeviceError, ShapeError
 
@@ -31,9 +31,11 @@ class Call:
         readers: per saved value the inputs whose gradient reads it; empty means any.
         context: the context whose function made the node.
         lists: an input is a list of tensors.
+        plain: a rule whose node has one output and tensors as inputs.
+        ops: the context of the gradients where they are not tracked; None until one was computed.
     """
 
-    __slots__ = ("context", "entry", "fn", "kind", "lists", "readers", "saves")
+    __slots__ = ("context", "entry", "fn", "kind", "lists", "ops", "plain", "readers", "saves")
 
     def __init__(
         self,
@@ -51,6 +53,15 @@ class Call:
         self.readers = readers
         self.context = context
         self.lists = entry is not None and any(i.many for i in entry.inputs)
+        self.plain = (
+            kind == "rule" and entry is not None and not self.lists and not entry.multi
+        )  # fmt: skip
+        self.ops: Any = None
+
+    def plain_ops(self) -> Any:
+        """Return the context without autodiff, which gradients are computed in."""
+        self.ops = ops = self.context.base.resource.plain_context()
+        return ops
 
     @property
     def name(self) -> str:
@@ -278,15 +289,78 @@ class _Walk:
         have[pick.attrs[0]] = g if earlier is None else g.b.add(earlier, g)
 
     def run(self) -> dict[Node, TensorBase]:
-        while self.heap:
-            node = heapq.heappop(self.heap)[1]
-            g = self.cotangents.pop(node)
+        # Every operation of a step comes by here: hence names of the frame, and the plain rule
+        # written out. `first` is a node that is kept beside the heap, which a chain never needs.
+        heap, cotangents, wanted = self.heap, self.cotangents, self.wanted
+        plain, free = not self.create, not self.retain
+        push, pop = heapq.heappush, heapq.heappop
+        new, tensor = object.__new__, TENSOR_CLASS.cls
+        first: Any = None
+        while heap or first is not None:
+            if first is not None and (not heap or -first.seq < heap[0][0]):
+                node, first = first, None
+            else:
+                node = pop(heap)[1]
+            g = cotangents.pop(node)
             call = node.call
             if call is LEAF:
                 self.found[node] = g
                 continue
-            if node in self.wanted:
+            if wanted and node in wanted:
                 self.found[node] = g
+            if call.plain and plain and node.recipe is None and node.saved is not FREED:
+                ops = call.ops or call.plain_ops()
+                base = ops.base
+                given = []
+                for payload in node.saved:
+                    if payload is None:
+                        given.append(None)
+                    else:
+                        t = tensor()
+                        t.b = base
+                        t.v = payload
+                        t.node = None
+                        given.append(t)
+                parents = node.parents
+                shape = g.v.shape
+                shapes = node.shapes
+                rule = new(RuleCall)
+                rule.ops = ops
+                rule.node = node
+                rule.attrs = node.attrs
+                rule.create_graph = False
+                if parents.__len__() == 2:
+                    one, other = parents
+                    rule.shapes = shapes = (shape, shape) if shapes is None else shapes
+                    rule.need = one is not None, other is not None
+                else:
+                    rule.shapes = shapes = (shape,) * len(parents) if shapes is None else shapes
+                    rule.need = tuple([p is not None for p in parents])
+                try:
+                    out = call.fn(rule, g, *given)
+                except BurnError as error:
+                    error.add_note(f"in the backward of {call.name}")
+                    raise
+                if out.__class__ is not tuple or len(out) != len(parents):
+                    out = _gradients(call, out, parents)
+                for parent, grad, wants in zip(parents, out, shapes):  # noqa: B905 - as many
+                    if parent is None or grad is None:
+                        continue
+                    if grad.v.shape != wants:
+                        grad = _sum_to(ops, grad, wants)
+                    have = cotangents.get(parent)
+                    if have is not None:
+                        cotangents[parent] = grad.b.add(have, grad)
+                        continue
+                    cotangents[parent] = grad
+                    if first is None:
+                        first = parent
+                    else:
+                        push(heap, (-parent.seq, parent))
+                if free:
+                    node.saved = FREED
+                    node.parents = ()
+                continue
             if call is PICK:
                 self.put_output(node, g)
                 continue
@@ -339,13 +413,7 @@ class _Walk:
         except BurnError as error:
             error.add_note(f"in the backward of {entry.name}")
             raise
-        if out.__class__ is not tuple and (isinstance(out, TensorBase) or out is None):
-            out = (out,)
-        if len(out) != len(node.parents):
-            raise AutodiffError(
-                entry.name, "a rule gives one gradient per input",
-                got=f"{len(out)} for {len(node.parents)}",
-            )  # fmt: skip
+        out = _gradients(call, out, node.parents)
         for parent, grad, shape in zip(node.parents, out, shapes, strict=False):
             if parent is None or grad is None:
                 continue
@@ -377,6 +445,18 @@ class _Walk:
         if self.create and is_output and node.call.entry is not None and node.call.entry.multi:
             parent = _pick(node, position)
         return ops.make(payload, parent if self.create else None)
+
+
+def _gradients(call: Call, out: Any, parents: Sequence[Any]) -> Any:
+    """Return what a rule gave as a tuple with one gradient per input."""
+    if out.__class__ is not tuple and (isinstance(out, TensorBase) or out is None):
+        out = (out,)
+    if len(out) != len(parents):
+        raise AutodiffError(
+            call.name, "a rule gives one gradient per input",
+            got=f"{len(out)} for {len(parents)}",
+        )  # fmt: skip
+    return out
 
 
 def _pick(main: Node, k: int) -> Node:
