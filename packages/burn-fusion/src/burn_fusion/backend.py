@@ -303,13 +303,7 @@ class FusionBackend(Backend):
         if classed:
             outs = "TUPLE([CLASSES[e_[0]] for e_ in specs_])" if entry.multi else "CLASSES[sh_]"
             code.append(outs)
-        if entry.inputs:
-            constants["TAKE"] = recorder.take
-            given = ", ".join(f"{i.name}_v" for i in entry.inputs)
-            body.append(f"try: c_ = ({', '.join(code)},)")
-            body.append(f"except KeyError: TAKE(seg_, ({given},)); continue")
-        else:
-            body.append(f"c_ = ({', '.join(code)},)")
+        body.append(f"c_ = ({', '.join(code)},)")
         if entry.multi:
             body += _MANY
         else:
