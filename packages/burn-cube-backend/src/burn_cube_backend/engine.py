@@ -267,5 +267,6 @@ class Engine:
 
     def sync(self) -> None:
         """Wait for the device and raise what went wrong on it."""
-        self.client.sync()
-        self.check()
+        self.client.runtime.sync()
+        if self._watching:
+            self.check()

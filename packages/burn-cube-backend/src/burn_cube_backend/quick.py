@@ -70,7 +70,8 @@ def quick(
         lines.append(f"{', '.join(f'e{k}' for k in range(len(layouts)))}, = E")
     for k, layout in enumerate(layouts):
         constants[f"L{k}"] = layout
-        lines.append(f"if (e{k}.layout or LAYOUT(e{k})) != L{k}: return None")
+        wanted = layout if layout.__class__ is int else f"L{k}"  # of a number, a key
+        lines.append(f"if (e{k}.layout or LAYOUT(e{k})) != {wanted}: return None")
     for a, b, distance in replay.aliases:
         lines += [
             f"if e{a}.buf.storage is not e{b}.buf.storage: return None",

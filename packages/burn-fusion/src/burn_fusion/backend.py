@@ -203,10 +203,10 @@ class FusionBackend(Backend):
         return self._value(buf)
 
     def replayer(
-        self, runs: Sequence[Any], constants: Sequence[Any], results: Sequence[Any]
+        self, runs: Sequence[Any], given: int, constants: Sequence[Any], results: Sequence[Any]
     ) -> Callable[[Sequence[Value], Sequence[Any]], list[Value]]:
         """Return what does the runs of a step again; see `burn_fusion.replaying`."""
-        return replayer(self.recorder, runs, constants, results)
+        return replayer(self.recorder, runs, given, constants, results)
 
     def same_objects(self, containers: Sequence[Any]) -> Callable[[], bool]:
         """Return the inner backend's answer."""
