@@ -242,7 +242,7 @@ class RuleCall:
     def dtypes(self) -> tuple[Any, ...]:
         """Dtype per input, as promoted."""
         d = self.ops.dtypes[self.node.dtype]
-        return tuple(d for _ in self.shapes)
+        return (d,) * len(self.shapes)
 
 
 def _sum_to(ops: Any, g: TensorBase, shape: tuple[int, ...]) -> TensorBase:
