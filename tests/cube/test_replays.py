@@ -138,6 +138,20 @@ def test_views_of_results_keep_their_memory() -> None:
         assert y.tolist() == [8.0 + k, 10.0 + k, 12.0 + k, 14.0 + k]
 
 
+def test_a_view_made_later_keeps_the_memory_of_a_result() -> None:
+    x = burn.arange(12, dtype=burn.float32, device=FUSED).reshape(3, 4)
+    kept = []
+    for k in range(10):
+        y = x * 2 + k
+        FUSED.flush()
+        row = y[1]
+        FUSED.flush()
+        del y
+        kept.append(row)
+    for k, row in enumerate(kept):
+        assert row.tolist() == [8.0 + k, 10.0 + k, 12.0 + k, 14.0 + k]
+
+
 def test_an_index_out_of_range_is_found_in_a_replay() -> None:
     x = burn.arange(5, dtype=burn.float32, device=FUSED)
 
