@@ -31,7 +31,7 @@ class Call:
         readers: per saved value the inputs whose gradient reads it; empty means any.
         context: the context whose function made the node.
         lists: an input is a list of tensors.
-        plain: a rule whose node has one output and tensors as inputs.
+        plain: a rule whose node has one output, tensors as inputs and no recipe.
         ops: the context of the gradients where they are not tracked; None until one was computed.
     """
 
@@ -53,9 +53,10 @@ class Call:
         self.readers = readers
         self.context = context
         self.lists = entry is not None and any(i.many for i in entry.inputs)
-        self.plain = (
-            kind == "rule" and entry is not None and not self.lists and not entry.multi
-        )  # fmt: skip
+        # Nodes of the balanced strategy have a recipe, and are restored.
+        whole = getattr(context, "checkpointing", False)
+        one = entry is not None and not self.lists and not entry.multi
+        self.plain = kind == "rule" and one and not whole
         self.ops: Any = None
 
     def plain_ops(self) -> Any:
@@ -219,30 +220,40 @@ class Gradients:
 class RuleCall:
     """What a rule sees besides the cotangent and what it saved; see docs/design-notes."""
 
-    __slots__ = ("attrs", "create_graph", "need", "node", "ops", "shapes")
+    __slots__ = ("create_graph", "need", "node", "ops", "shapes")
 
-    def __init__(self, ops: Any, node: Node, shapes: tuple[Any, ...], create_graph: bool) -> None:
-        self.ops = ops
-        self.node = node
-        self.shapes = shapes
-        self.create_graph = create_graph
-        self.attrs = node.attrs
-        parents = node.parents
-        if node.call.lists:
-            self.need: tuple[Any, ...] = tuple(
-                [
-                    tuple([e is not None for e in p]) if isinstance(p, list) else p is not None
-                    for p in parents
-                ]
-            )
-        else:
-            self.need = tuple([p is not None for p in parents])
+    ops: Any
+    node: Node
+    shapes: tuple[Any, ...]
+    create_graph: bool
+    need: tuple[Any, ...]
+
+    @property
+    def attrs(self) -> tuple[Any, ...]:
+        """Attributes of the call."""
+        return self.node.attrs
 
     @property
     def dtypes(self) -> tuple[Any, ...]:
         """Dtype per input, as promoted."""
         d = self.ops.dtypes[self.node.dtype]
         return (d,) * len(self.shapes)
+
+
+def _rule_call(ops: Any, node: Node, shapes: tuple[Any, ...], create_graph: bool) -> RuleCall:
+    # No `__init__`: the walk sets these itself where a rule is plain.
+    made = RuleCall()
+    made.ops = ops
+    made.node = node
+    made.shapes = shapes
+    made.create_graph = create_graph
+    made.need = tuple(
+        [
+            tuple([e is not None for e in p]) if isinstance(p, list) else p is not None
+            for p in node.parents
+        ]
+    )
+    return made
 
 
 def _sum_to(ops: Any, g: TensorBase, shape: tuple[int, ...]) -> TensorBase:
@@ -294,7 +305,7 @@ class _Walk:
         heap, cotangents, wanted = self.heap, self.cotangents, self.wanted
         plain, free = not self.create, not self.retain
         push, pop = heapq.heappush, heapq.heappop
-        new, tensor = object.__new__, TENSOR_CLASS.cls
+        tensor = TENSOR_CLASS.cls
         first: Any = None
         while heap or first is not None:
             if first is not None and (not heap or -first.seq < heap[0][0]):
@@ -308,7 +319,7 @@ class _Walk:
                 continue
             if wanted and node in wanted:
                 self.found[node] = g
-            if call.plain and plain and node.recipe is None and node.saved is not FREED:
+            if call.plain and plain and node.saved is not FREED:
                 ops = call.ops or call.plain_ops()
                 base = ops.base
                 given = []
@@ -324,10 +335,9 @@ class _Walk:
                 parents = node.parents
                 shape = g.v.shape
                 shapes = node.shapes
-                rule = new(RuleCall)
+                rule = RuleCall()
                 rule.ops = ops
                 rule.node = node
-                rule.attrs = node.attrs
                 rule.create_graph = False
                 if parents.__len__() == 2:
                     one, other = parents
@@ -337,7 +347,7 @@ class _Walk:
                     rule.shapes = shapes = (shape,) * len(parents) if shapes is None else shapes
                     rule.need = tuple([p is not None for p in parents])
                 try:
-                    out = call.fn(rule, g, *given)
+                    out = call.fn(rule, g, *given) if given else call.fn(rule, g)
                 except BurnError as error:
                     error.add_note(f"in the backward of {call.name}")
                     raise
@@ -409,7 +419,7 @@ class _Walk:
             make = ops.make
             saved = [None if s is None else make(s) for s in node.saved]
         try:
-            out = call.fn(RuleCall(ops, node, shapes, self.create), g, *saved)
+            out = call.fn(_rule_call(ops, node, shapes, self.create), g, *saved)
         except BurnError as error:
             error.add_note(f"in the backward of {entry.name}")
             raise
