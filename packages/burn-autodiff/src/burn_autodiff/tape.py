@@ -322,7 +322,7 @@ class _Walk:
             if call.plain and plain and node.saved is not FREED:
                 ops = call.ops or call.plain_ops()
                 base = ops.base
-                given = []
+                given: list[Any] = []
                 for payload in node.saved:
                     if payload is None:
                         given.append(None)
