@@ -273,19 +273,21 @@ def test_another_thread_may_clean_up_during_a_native_call(monkeypatch: pytest.Mo
     engine, alive = backend.engine, []
     held = weakref.ref(engine._scratch.held.storage)
 
-    def cleaning(run: Any) -> None:
-        thread = threading.Thread(target=FUSED.memory_cleanup)
-        thread.start()
-        thread.join()
-        alive.append(held() is not None)
-        run()
+    def cleaning(call: Any) -> Any:
+        def cleaned(*bases: int) -> Any:
+            thread = threading.Thread(target=FUSED.memory_cleanup)
+            thread.start()
+            thread.join()
+            alive.append(held() is not None)
+            return call(*bases)
 
-    used = [r for r in replays() if r.scratch]
-    for replay in used:
-        calls = replay.calls
-        fake = type("Calls", (), {"words": calls.words, "inner_words": calls.inner_words,
-                                  "run": lambda self, run=calls.run: cleaning(run)})  # fmt: skip
-        monkeypatch.setattr(replay, "calls", fake())
+        return cleaned
+
+    for replayed in engine.replayed:
+        for layout in replayed._layouts.values():
+            if layout.replay is not None and layout.replay.scratch:
+                names = layout.quick.__globals__
+                monkeypatch.setitem(names, "CALL", cleaning(names["CALL"]))
     assert program() == expected
     assert alive and all(alive)
 

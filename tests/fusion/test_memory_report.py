@@ -7,8 +7,8 @@ import itertools
 import pytest
 
 import burn
-from burn_core import memory
 from burn import nn, optim
+from burn_core import memory
 
 _INDICES = itertools.count(900)
 

@@ -60,7 +60,7 @@ def replayer(
 
     scope |= {f"C{k}": payload for k, payload in enumerate(constants)}
     for e, (run, sources) in enumerate(runs):
-        scope |= {f"RUN{e}": run.function(), f"FUNCTION{e}": run.function}
+        scope |= {f"RUN{e}": run.function(measured=False), f"FUNCTION{e}": run.function}
         inputs = "".join(f"{name(s)}, " for s in sources)
         # Who measures puts other functions in the places of the plans'.
         lines.append(f"    run = FUNCTION{e}() if watched else RUN{e}")

@@ -99,9 +99,15 @@ class PlanRun:
         made = (s for s in self._plan.steps if s.slot <= slot < s.slot + s.outputs)
         return next(made).entry.name
 
-    def function(self) -> Callable[..., Sequence[Any]]:
-        """Return what runs the plan on payloads of the inner backend and run-time values."""
-        run, runner = self._recorder.function_of(self._plan), self._recorder.inner.runner
+    def function(self, measured: bool = True) -> Callable[..., Sequence[Any]]:
+        """Return what runs the plan on payloads of the inner backend and run-time values.
+
+        Args:
+            measured: it is measured if somebody listens now.
+        """
+        recorder = self._recorder
+        run = recorder.function_of(self._plan) if measured else self._plan.run
+        runner = recorder.inner.runner
         if runner is None:
             return run  # type: ignore[no-any-return]
         return lambda payloads, numbers: runner.run(run, payloads, numbers)
