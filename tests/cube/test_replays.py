@@ -18,8 +18,9 @@ from burn_std import IndexRangeError
 from tests.laws.test_programs import OPS, run, same
 
 F = burn.functional
-# On a machine with a GPU the same holds for graphs: BURN_DEVICE=cuda.
-NAME = "cuda" if os.environ.get("BURN_DEVICE") == "cuda" else "cpu"
+# The same holds for lists of OpenCL, and on a machine with a GPU for graphs: BURN_DEVICE names it.
+NAME = os.environ.get("BURN_DEVICE", "")
+NAME = NAME if NAME in ("cuda", "opencl") else "cpu"
 EAGER, FUSED = burn.device(NAME), burn.device(f"fusion-{NAME}")
 # Equal numbers make a replay; others make numbers late, check them, and replay with them.
 SHIFTS = (0.0, 0.0, 0.0, 0.25, 0.5, 0.75, 1.0, 0.0)
@@ -217,9 +218,9 @@ def test_threads_share_plans() -> None:
 
 
 def test_memory_kept_between_runs_goes_with_a_cleanup() -> None:
-    x = burn.rand(1 << 20, device=FUSED)
+    x = burn.rand(1 << 17, device=FUSED)
     for k in range(6):
-        assert (x + k).sum().item() > 0
+        assert (x + k).numpy().max() > k
     before = FUSED.memory_report()["in_use"]
     FUSED.memory_cleanup()
     assert FUSED.memory_report()["in_use"] <= before - 4 * x.numpy().size

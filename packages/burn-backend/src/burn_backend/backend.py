@@ -241,10 +241,25 @@ class Backend:
     def bound(self, run: Callable[..., Any], scalars: Sequence[tuple[int, int]]) -> Any:
         """Return what stands in the place of a plan's function.
 
+        Where it has the attribute `overwrites`, it takes a third argument, a `Free` or None; while
+        that attribute is true it may write over the inputs that are free.
+
         Args:
             run: `(payloads, run-time values by slot) -> payloads`, over this backend's kernels.
             scalars: slot and position of the run-time values that are numbers; all others are
                 extents, so that for equal ones and equal shapes a run does the same.
+        """
+        return run
+
+    def bound_step(
+        self, run: Callable[..., Any], scalars: Sequence[tuple[int, int]], rematerialise: bool
+    ) -> Any:
+        """Return what stands in the place of a whole captured step's function; see `bound`.
+
+        Args:
+            run: `(payloads, run-time values by slot) -> payloads`.
+            scalars: slot and position of the run-time values that change; all others stay.
+            rematerialise: compute cheap values again where that makes the peak of memory smaller.
         """
         return run
 

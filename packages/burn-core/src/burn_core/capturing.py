@@ -34,7 +34,7 @@ _FUNCTIONS = (type, FunctionType, BuiltinFunctionType)
 _SUBJECT = {"capture": "a step", "explain": "a program that is explained"}
 
 
-def capture(fn: Callable[..., Any], *, state: Any = ()) -> Capture:
+def capture(fn: Callable[..., Any], *, state: Any = (), rematerialise: bool = False) -> Capture:
     """Return a function that replays `fn` as one step.
 
     Every call is one step, with the same results as a call of `fn`: the first ones run as usual,
@@ -51,6 +51,8 @@ def capture(fn: Callable[..., Any], *, state: Any = ()) -> Capture:
             parameters or settings between calls; the step is then taken down again.
         state: modules, optimizers, schedules, tensors, or lists and dicts of them, that the step
             reads and changes. A schedule goes on in a replay as it did in the step.
+        rematerialise: compute cheap values (maps, norms, casts) once more where that makes the
+            peak of memory of a replay smaller: less memory for some time, with the same bits.
 
     Raises:
         CaptureError: the device records nothing; later, when the step is called: it reads a value,
@@ -71,7 +73,7 @@ def capture(fn: Callable[..., Any], *, state: Any = ()) -> Capture:
         >>> losses[-1] < 0.01 * losses[0] and step.replays == 16
         True
     """
-    return Capture(fn, state)
+    return Capture(fn, state, rematerialise)
 
 
 class Capture:
@@ -81,8 +83,9 @@ class Capture:
         replays: how many calls were replays.
     """
 
-    def __init__(self, fn: Callable[..., Any], state: Any) -> None:
+    def __init__(self, fn: Callable[..., Any], state: Any, rematerialise: bool = False) -> None:
         self._fn = fn
+        self._rematerialise = rematerialise
         self._state = list(_flat(state))
         for part in self._state:
             if not _is_state(part):
@@ -129,7 +132,7 @@ class Capture:
             if instance is None:
                 if len(self._instances) >= INSTANCES:
                     del self._instances[next(iter(self._instances))]
-                made = _Instance(self._fn, self._state, self._lock)
+                made = _Instance(self._fn, self._state, self._lock, self._rematerialise)
                 instance = self._instances[key] = made
         out, replayed = instance.step(args, kwargs, tensors)
         self.replays += replayed
@@ -157,6 +160,7 @@ class _Record:
                 self.ambiguous.add(id(t.v))
         # Held, so that no other value can get one of these ids while they are looked up.
         self.held = [t.v for t in (*tensors, *places.tensors())]
+        self.froms: list[list[Source]] = []
         self.constants: dict[int, int] = {}
         self.constant_values: list[Any] = []
         self.out: Any = None
@@ -269,10 +273,13 @@ class Places:
 class _Instance:
     """The step for arguments of one form."""
 
-    def __init__(self, fn: Callable[..., Any], state: Sequence[Any], lock: Any) -> None:
+    def __init__(
+        self, fn: Callable[..., Any], state: Sequence[Any], lock: Any, rematerialise: bool
+    ) -> None:
         self.fn = fn
         self.state = state
         self.lock = lock
+        self.rematerialise = rematerialise
         self.calls = 0
         self.records: list[_Record] = []
         self.tries = 0
@@ -349,6 +356,8 @@ class _Instance:
             record.results.append(record.source(leaf.v, last) if is_tensor else None)
         record.after = [record.source(t.v, last) for t in places.tensors()]
         record.out = _mapped(out, lambda t: None)
+        record.froms = record.sources()
+        record.held = []  # what the state held before must not stay in memory
         self.records.append(record)
         self.tries += 1
         # What the step itself changed is no change from outside.
@@ -363,8 +372,7 @@ class _Instance:
         same = len(runs) == len(others) and all(
             a.same_program(b) for a, b in zip(runs, others, strict=True)
         )
-        sources = new.sources()
-        if not same or old.sources() != sources or old.after != new.after:
+        if not same or old.froms != new.froms or old.after != new.after:
             if self.tries >= RECORDS:
                 raise CaptureError(
                     "capture", "a step does the same operations at every call",
@@ -376,23 +384,22 @@ class _Instance:
         _check_same(old, new)
         places = self.places
         assert places is not None  # noqa: S101 - made by `step`
-        followed: set[int] = set()
-        made = []
-        for a, b, froms in zip(runs, others, sources, strict=True):
-            changing = _changing(a, b, old, new)
-            followed.update(c[2][1] for c in changing if c[2][0] == "rate")
-            made.append((b, froms, changing))
+        changing = [
+            (e, *number)
+            for e, (a, b) in enumerate(zip(runs, others, strict=True))
+            for number in _changing(a, b, old, new)
+        ]
+        followed = {by[1] for *_, by in changing if by[0] == "rate"}
         constants = [self.resource.backend.settled(v) for v in new.constant_values]
         fixed = {k: v for k, v in enumerate(new.rates) if k not in followed}
-        results, out = new.results, new.out
-        after, moves, draws = new.after, new.moves, new.draws
         self.records = []
         _check_escapes(new)
         replay = Replay(
-            made, out, results, after, constants, fixed, moves, draws, new.arguments
+            new.log.runs, new.froms, changing, new.out, new.results, new.after, constants, fixed,
+            new.moves, new.draws, new.arguments, self.rematerialise,
         )  # fmt: skip
         self._writer = Writer(replay, places, self.resource, self.lock)
-        for run, _, _ in made:
+        for run in (*runs, *others):
             run.inputs = run.outputs = ()
 
 

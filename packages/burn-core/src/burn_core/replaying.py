@@ -8,7 +8,7 @@ for constant) it returns `NOT_SERVED` and has done nothing.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -32,7 +32,8 @@ class Replay(NamedTuple):
     """A step that is replayed.
 
     Attributes:
-        runs: plans, where their inputs come from, and which of their numbers change.
+        runs: plans; `froms` is where the inputs of each come from.
+        changing: run, slot and position of the numbers that change, and what they follow.
         results: where the leaves of what the step returns come from; `out` with its other leaves.
         after: where the new values of the state come from.
         constants: payloads.
@@ -40,9 +41,12 @@ class Replay(NamedTuple):
         moves: steps that each schedule makes, and whatever else counts them.
         draws: random numbers of the step are counted on by this.
         arguments: tensors among the arguments.
+        rematerialise: compute cheap values again where that makes the peak of memory smaller.
     """
 
-    runs: list[tuple[Any, list[Source], list[tuple[int, int, Source]]]]
+    runs: Sequence[Any]
+    froms: list[list[Source]]
+    changing: list[tuple[int, int, int, Source]]
     out: Any
     results: list[Source | None]
     after: list[Source]
@@ -51,6 +55,7 @@ class Replay(NamedTuple):
     moves: list[int]
     draws: int
     arguments: int
+    rematerialise: bool
 
 
 def filled(tree: Any, leaf: Callable[[Any], Any]) -> Any:
@@ -69,6 +74,7 @@ class Writer:
 
     Attributes:
         run: takes the tensors among the arguments.
+        whole: the plans as one function, of the backend.
     """
 
     def __init__(self, replay: Replay, places: Places, resource: Any, lock: Any) -> None:
@@ -77,13 +83,15 @@ class Writer:
         self.resource = resource
         self._stands = resource.backend.standing_for
         self._wanted: list[Source] = []
+        self.whole: Any = None
         self.scope: dict[str, Any] = {
             "NOT_SERVED": NOT_SERVED, "TENSOR": Tensor,
             "RESOURCE": resource, "MOVED": partial(_moved, resource), "PLACES": places,
             "PLAIN": resource.plain_context().base, "LOCK": lock,
         }  # fmt: skip
+        self._changes = [k for k, s in enumerate(replay.after) if s != ("state", k)]
         self._body = self._lines()
-        if any(s[0] == "made" for s in replay.after):
+        if self._changes:
             # Threads take turns, but where nothing is changed.
             self._body = ["with LOCK:", *(f"    {line}" for line in self._body)]
         names = [f"a{k}" for k in range(replay.arguments)]
@@ -143,7 +151,7 @@ class Writer:
         for k, t in enumerate(places.tensors()):
             scope[f"H{k}"] = t.v.shape
             lines.append(f"if {owners[k]}.v.shape != H{k}: return NOT_SERVED")
-        changing = any(c for _, _, c in replay.runs)
+        changing = bool(replay.changing)
         if replay.rates or changing:
             scope["RATES"] = places.rates
             lines.append("rates = RATES()")
@@ -154,8 +162,7 @@ class Writer:
         if changing or replay.draws:
             scope["STREAM"] = self.resource.random_state
             lines.append("seed, counter = STREAM()")
-        lines += self._runs(owners)
-        lines += self._rebinding(owners, fixed)
+        lines += self._runs(owners, fixed)
         if replay.draws:
             scope["SET_STREAM"] = self.resource.set_random_state
             lines.append(f"SET_STREAM((seed, counter + {replay.draws}))")
@@ -169,43 +176,60 @@ class Writer:
                 lines.append(f"COUNTER{k}.step_count += {replay.moves[schedules + k]}")
         return lines + self._returned()
 
-    def _runs(self, owners: Sequence[str]) -> list[str]:
-        """Return the lines that run the plans; `x0`, ... are what they made, see `_wanted`."""
+    def _runs(self, owners: Sequence[str], fixed: int) -> list[str]:
+        """Return the lines that run the plans, and give the state its new values.
+
+        `x0`, ... are what the plans made, see `_wanted`.
+        """
         replay, scope = self.replay, self.scope
-
-        def given(source: Source) -> Source:
-            if source[0] == "state":
-                return "given", replay.arguments + source[1]
-            return ("given", source[1]) if source[0] == "argument" else source
-
-        runs = [(run, [given(s) for s in sources]) for run, sources, _ in replay.runs]
         wanted = [s for s in [*replay.after, *replay.results] if s is not None and s[0] == "made"]
         self._wanted = list(dict.fromkeys(wanted))
-        scope["RUN"] = self.resource.backend.replayer(
-            runs, replay.arguments + len(owners), replay.constants, [s[1:] for s in self._wanted]
-        )
-        lines, numbers = [], []
-        for e, (run, _, changes) in enumerate(replay.runs):
-            scope[f"N{e}"] = run.numbers
-            if changes:
-                lines.append(f"n{e} = dict(N{e})")
-                by_slot: dict[int, list[tuple[int, Source]]] = {}
-                for slot, k, source in changes:
-                    by_slot.setdefault(slot, []).append((k, source))
-                for slot, changed in by_slot.items():
-                    lines.append(f"n = [*N{e}[{slot}]]")
-                    lines += [f"n[{k}] = {_number(source)}" for k, source in changed]
-                    lines.append(f"n{e}[{slot}] = (*n,)")
-            numbers.append(f"{'n' if changes else 'N'}{e}, ")
-        # A result that is the old value of a state.
-        old = {s[1] for s in replay.results if s is not None and s[0] == "state"}
-        lines += [f"w{k} = {owners[k]}.v" for k in sorted(old)]
+        # A result or a new value that is the old value of a state; nobody may write over it.
+        old = {
+            s[1]
+            for s in [*replay.results, *(replay.after[k] for k in self._changes)]
+            if s is not None and s[0] == "state"
+        }
+        allowed = {*self._changes} - old
+        first = {"argument": 0, "state": replay.arguments}
+        first["constant"] = replay.arguments + len(owners)
+
+        def place(source: Source) -> Any:
+            return source[1:] if source[0] == "made" else first[source[0]] + source[1]
+
+        heirs = {
+            self._wanted.index(s): first["state"] + k
+            for k, s in enumerate(replay.after)
+            if s[0] == "made" and k in allowed
+        }
+        step = self.resource.backend.whole_step(
+            replay.runs, [[place(s) for s in froms] for froms in replay.froms],
+            first["constant"], replay.constants, [place(s) for s in self._wanted], heirs,
+            [c[:3] for c in replay.changing], _Holders(replay.arguments, allowed, len(owners)),
+            replay.rematerialise,
+        )  # fmt: skip
+        self.whole = step
+        scope |= {"STEP": step, "RUN": step.run, "SHIELD": self.resource.backend.shield}
+        lines = [f"w{k} = {owners[k]}.v" for k in sorted(old)]
         values = [f"v{k}" for k in range(replay.arguments)] + [f"{o}.v" for o in owners]
-        made = "".join(f"x{k}, " for k in range(len(self._wanted)))
-        call = f"RUN(({''.join(f'{v}, ' for v in values)}), ({''.join(numbers)}))"
+        given = [
+            "".join(f"{x}, " for x in part)
+            for part in (values, [_number(by) for *_, by in replay.changing], owners)
+        ]
         # None, before anything ran: this thread writes down a step, in which others are functions.
-        lines += [f"made = {call}", "if made is None: return NOT_SERVED"]
-        return [*lines, f"{made}= made"] if made else lines
+        run = [
+            f"made = RUN(({given[0]}), ({given[1]}), ({given[2]}))",
+            "if made is None: return NOT_SERVED",
+        ]
+        made = "".join(f"x{k}, " for k in range(len(self._wanted)))
+        if made:
+            run.append(f"{made}= made")
+        run += self._rebinding(owners, fixed)
+        if not self._changes:
+            return [*lines, *run]
+        shielded = [f"    {line}" for line in run]
+        lines += ["if STEP.overwrites:", "    with SHIELD():"]
+        return [*lines, *(f"    {line}" for line in shielded), "else:", *shielded]
 
     def _rebinding(self, owners: Sequence[str], fixed: int) -> list[str]:
         """Return the lines that give the state its new values.
@@ -213,11 +237,10 @@ class Writer:
         Nothing was changed until here, so a failed replay leaves the last good state.
         """
         rebound, fresh, twins = [], [], []
-        for k, (owner, source) in enumerate(zip(owners, self.replay.after, strict=True)):
-            if source[0] != "made":
-                continue
+        for k in self._changes:
+            owner = owners[k]
             rebound.append(owner)
-            fresh.append(f"x{self._wanted.index(source)}")
+            fresh.append(self._value(self.replay.after[k]))
             # The objects of an optimizer are plain tensors, but may be others in another step.
             if k >= fixed or isinstance(self.scope[owner], Parameter):
                 twins.append(f"TWIN({owner}, {fresh[-1]}, rebound, fresh)")
@@ -229,6 +252,16 @@ class Writer:
         lines = [f"rebound = [{', '.join(rebound)}]", f"fresh = [{', '.join(fresh)}]"]
         return [*lines, *twins, "DEQUE(MAP(SET, rebound, fresh), 0)"]
 
+    def _value(self, source: Source) -> str:
+        """Return the expression of a value, once the plans have run."""
+        kind, k = source[:2]
+        if kind == "made":
+            return f"x{self._wanted.index(source)}"
+        if kind == "constant":
+            self.scope |= {f"G{k}": self.replay.constants[k], "STANDS": self._stands}
+            return f"STANDS(G{k})"
+        return f"v{k}" if kind == "argument" else f"w{k}"
+
     def _returned(self) -> list[str]:
         """Return the lines that make what the step returns."""
         replay, scope = self.replay, self.scope
@@ -238,17 +271,9 @@ class Writer:
             if source is None:
                 leaves.append("None")
                 continue
-            kind, k = source[:2]
-            if kind == "made":
-                value = f"x{self._wanted.index(source)}"
-            elif kind == "constant":
-                scope |= {f"G{k}": replay.constants[k], "STANDS": self._stands}
-                value = f"STANDS(G{k})"
-            else:
-                value = f"v{k}" if kind == "argument" else f"w{k}"
             name = f"y{len(leaves)}"
             lines.append(f"{name} = TENSOR(); {name}.b = PLAIN; {name}.node = None")
-            lines.append(f"{name}.v = {value}")
+            lines.append(f"{name}.v = {self._value(source)}")
             leaves.append(name)
         scope |= {"OUT": replay.out, "FILLED": _with_leaves}
         alone = leaves != ["None"] and len(leaves) == 1 and replay.out is None
@@ -267,6 +292,23 @@ def _moved(resource: Any, t: Tensor) -> None:
 def _number(source: Source) -> str:
     kind, by = source
     return f"rates[{by}]" if kind == "rate" else f"(seed, counter + {by})"
+
+
+class _Holders:
+    """Says by how many objects of a state each value is held that a step may write over."""
+
+    def __init__(self, arguments: int, allowed: Collection[int], states: int) -> None:
+        self._arguments = arguments
+        self._allowed = [k in allowed for k in range(states)]
+
+    def __call__(self, owners: Sequence[Any]) -> list[int]:
+        """Return it of arguments, none, and of the owners: itself, and the twin of a parameter."""
+        found = [0] * self._arguments
+        for owner, allowed in zip(owners, self._allowed, strict=True):
+            twin = owner._twin if isinstance(owner, Parameter) else None
+            both = twin is not None and twin.v is owner.v
+            found.append((2 if both else 1) if allowed else 0)
+        return found
 
 
 def _tracks(x: Tensor) -> str:

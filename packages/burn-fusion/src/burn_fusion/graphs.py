@@ -130,7 +130,7 @@ class GraphBackend(FusionBackend):
     """Records, and gives what was recorded as a program."""
 
     def __init__(self) -> None:
-        super().__init__(HostBackend(), soft=_NO_CUT, cap=_NO_CUT)
+        super().__init__(HostBackend(), soft=_NO_CUT, cap=_NO_CUT, budget=_NO_CUT)
         self.name = "capture"
         self.recorder = GraphRecorder(self.inner)
 

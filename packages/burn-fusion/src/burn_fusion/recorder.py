@@ -1,8 +1,8 @@
 """The recorder of one resource: cutting, sealing, flushing, and what follows a failure.
 
-Flushing happens at reads, at content-defined points before large operations, at a hard cap, and
-when the segment alone keeps many bytes of externals; never because of memory pressure, so the same
-program is always cut at the same places.
+Flushing happens at reads, at content-defined points before large operations once there are many
+operations or many recorded bytes, at a hard cap, and when the segment alone keeps many bytes of
+externals; never because of memory pressure, so the same program is always cut at the same places.
 """
 
 from __future__ import annotations
@@ -32,12 +32,16 @@ from burn_fusion.segment import (
     live_slots,
 )
 from burn_fusion.step import PlanRun
+from burn_fusion.unread import Unread
 from burn_ir import CATALOG
 from burn_std import BurnError, DeviceLostError, ExecutionError
 
 # A whole training step of a small model stays one segment: its optimizer ends it.
 SOFT = 256
 CAP = 1024
+# Bits of results after which a segment is cut at the next place that its content allows: 4 GiB.
+# After twice as many it is cut before any large operation.
+BUDGET = 8 << 32
 # Operations over all remembered plans; a key costs about as much as its program.
 REMEMBERED = 2**18
 
@@ -196,7 +200,7 @@ class Recorder:
             except KeyboardInterrupt:
                 # A sealed segment is finished first; `_run` goes on where it was. What failed
                 # there is told to whoever reads it.
-                with _Shield(), suppress(BurnError):
+                with Shield(), suppress(BurnError):
                     self._run(seg)
                 raise
 
@@ -242,9 +246,9 @@ class Recorder:
         may = self.overwrites and self.tls.log is None
         donate = self._donated(ext) if may else _NOTHING
         plan = self._plan(vals, count, ext, live, donate)
-        if plan.donate:
+        if plan.donate or getattr(plan.run, "overwrites", False):
             # Overwritten inputs cannot be run again, so an interrupt waits.
-            with _Shield():
+            with Shield():
                 self.launch(seg, plan, ext)
         else:
             self.launch(seg, plan, ext)
@@ -257,16 +261,20 @@ class Recorder:
     def launch(self, seg: Segment, plan: Plan, ext: list[Value]) -> None:
         """Run a plan and note what it returned."""
         run = self.function_of(plan)
+        log = self.tls.log
+        if log is not None:
+            log.let_go()
         payloads = [v.buf for v in ext]
         runner = self.inner.runner
         try:
-            if runner is None:
+            if hasattr(run, "overwrites"):
+                seg.outcome = (plan.live, run(payloads, seg.rt, Unread(seg, ext, plan.live)))
+            elif runner is None:
                 seg.outcome = (plan.live, run(payloads, seg.rt))
             else:
                 seg.outcome = (plan.live, runner.run(run, payloads, seg.rt))
-            log = self.tls.log
             if log is not None:
-                log.runs.append(PlanRun(self, plan, seg.vals, ext, seg.rt))
+                log.add(PlanRun(self, plan, seg.vals, ext, seg.rt))
         except Warning:
             raise  # who makes errors of warnings gets them before anything ran, and may read again
         except Exception as cause:  # noqa: BLE001 - becomes the error of the values
@@ -368,7 +376,7 @@ def _bits(value: Value) -> int:
     return prod(value.shape) * value.dtype.bits
 
 
-class _Shield:
+class Shield:
     """Holds back Ctrl-C while a sealed segment runs, so that it is finished first.
 
     Only the main thread gets signals.
@@ -380,19 +388,22 @@ class _Shield:
         self.old: Any = None
         self.caught: list[Any] = []
         if threading.get_ident() == _MAIN:
-            old = signal.getsignal(signal.SIGINT)
+            old = _HANDLER(signal.SIGINT)
             if callable(old):
                 self.old = old
-                signal.signal(signal.SIGINT, self._note)
+                _HANDLE(signal.SIGINT, self._note)
 
     def _note(self, number: int, frame: Any) -> None:
         self.caught.append((number, frame))
 
     def __exit__(self, *exc: object) -> None:
         if self.old is not None:
-            signal.signal(signal.SIGINT, self.old)
+            _HANDLE(signal.SIGINT, self.old)
             if self.caught:
                 self.old(*self.caught[0])
 
 
 _MAIN = threading.main_thread().ident
+# Without the wrappers that make enumerations of what they are given.
+_HANDLER: Any = getattr(signal.getsignal, "__wrapped__", signal.getsignal)
+_HANDLE: Any = getattr(signal.signal, "__wrapped__", signal.signal)

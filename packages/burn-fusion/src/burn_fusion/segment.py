@@ -77,6 +77,7 @@ class Segment:
         vals: values by slot.
         ext: values from outside, slot -1 - k for the k-th.
         slots: their slots; on the value itself they went wrong with two threads.
+        made: bits of the results of large operations.
         bits: how many bits the externals take; `limit` is where they are next looked at.
         rt: run-time extents and scalars by slot.
         rebinds: what objects held before they were given a value of this segment, see `Rebinding`.
@@ -96,6 +97,7 @@ class Segment:
         "ext",
         "limit",
         "lock",
+        "made",
         "outcome",
         "rebinds",
         "rt",
@@ -108,7 +110,7 @@ class Segment:
         self.ext: list[Value] = []
         self.slots = Slots()
         self.slots.take = take
-        self.bits = 0
+        self.bits = self.made = 0
         self.limit = PINNED
         self.rt: dict[int, tuple[Any, ...]] = {}
         self.rebinds: list[Rebinding] = []

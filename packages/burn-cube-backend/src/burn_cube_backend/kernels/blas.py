@@ -22,7 +22,7 @@ from burn_cube.spi import NativeCall, digest_of, kernel_cache, profiles
 from burn_cube_backend.engine import Engine
 from burn_cube_backend.geometry import Ints, broadcast_shape, broadcast_strides, size_of
 from burn_cube_backend.kernels import narrow
-from burn_cube_backend.kernels.blas_native import WORDS, text
+from burn_cube_backend.kernels.blas_native import OUT, WORDS, text
 from burn_cube_backend.kernels.maps import HALVES, converted, copied
 from burn_cube_backend.kernels.narrow import Narrow
 from burn_cube_backend.payload import CubeTensor
@@ -206,11 +206,13 @@ class Blas:
         entry, _, head, x_lead, y_lead, tail, total, grain, _, _ = plan
         words = WORDS.pack(*head, x, x_lead, y, y_lead, out, *tail, bias)
         m, n, k = head[3:6]
-        self.submit(NativeCall(entry, words, total, grain), plan, tiny=m * n * k <= _ALONE)
+        tiny = m * n * k <= _ALONE
+        self.submit(NativeCall(entry, words, total, grain), plan, tiny=tiny, writes=OUT)
 
     def submit(
-        self, call: NativeCall, keep: Any, name: str = "product (BLAS)", tiny: bool = False
-    ) -> None:
+        self, call: NativeCall, keep: Any, name: str = "product (BLAS)", *,
+        tiny: bool = False, writes: int | None = None,
+    ) -> None:  # fmt: skip
         """Run native code that calls the library.
 
         Args:
@@ -218,6 +220,7 @@ class Blas:
             keep: owner of the tables that words point to.
             name: what profiles call it.
             tiny: the library would use no thread of its own, so nobody has to forbid it.
+            writes: the word whose memory alone it writes, and does not read; None if unknown.
         """
         words = call.words
         if call.inner:
@@ -230,7 +233,7 @@ class Blas:
             self.runtime.call(call.function, words, call.parts, call.grain)
         log = self.engine.log
         if log is not None and log.thread == threading.get_ident():
-            log.native(call, None if tiny else self.alone, keep)
+            log.native(call, None if tiny else self.alone, keep, writes)
 
 
 def provider(engine: Engine) -> Blas | None:

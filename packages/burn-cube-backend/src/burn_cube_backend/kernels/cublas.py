@@ -156,7 +156,8 @@ class CuBlas:
         if log is not None and log.thread == threading.get_ident():
             words = _ADDRESSES.pack(right, left, flat.pointer)
             stay = [a for a in (x.buf, y.buf) if log.base_of(a) is None]
-            log.native(CudaCall(plan, words, issue=partial(self.call, plan)), None, stay)
+            call = CudaCall(plan, words, issue=partial(self.call, plan))
+            log.native(call, None, stay, writes=2)
         return CubeTensor(flat, plan.shape, plan.strides, dtype)
 
 

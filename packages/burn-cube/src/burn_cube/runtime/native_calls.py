@@ -143,12 +143,40 @@ class NativeCall(NamedTuple):
     inner_at: int = -1
 
 
-class NativeCalls:
+class Addressed:
+    """Launches whose words hold addresses.
+
+    Attributes:
+        words: the arguments of all of them.
+    """
+
+    words: Any
+    _bases: list[int] | None = None
+
+    def locate(self, words: Any, rows: Any, deltas: Any, arrays: Sequence[Any]) -> None:
+        """Write addresses into words.
+
+        Args:
+            words: numbers of the words.
+            rows: the array, by its number, that each lies in.
+            deltas: bytes from there.
+            arrays: this run's memory.
+        """
+        bases = [array.pointer for array in arrays]
+        if bases != self._bases:
+            self.words[words] = np.array(bases, np.int64)[rows] + deltas
+            self._bases = bases
+
+    def blank(self, words: Any, at: Any) -> None:
+        """Take what depends on the place of memory out of a copy of the words."""
+        words[at] = 0
+
+
+class NativeCalls(Addressed):
     """Launches that one native call makes, in order.
 
     Attributes:
         words: the arguments of all of them.
-        inner_words: the words that are addresses of others.
     """
 
     def __init__(self, runtime: CpuRuntime, calls: Sequence[NativeCall]) -> None:
@@ -156,7 +184,6 @@ class NativeCalls:
         self._calls = [(call.kernel, call.about) for call in calls]
         everything = b"".join(c.words + c.inner for c in calls)
         self.words = np.frombuffer(bytearray(everything), np.int64)
-        self.inner_words: list[int] = []
         first: int = self.words.ctypes.data
         self._table = np.empty((len(calls), 4), np.int64)
         at = 0
@@ -165,7 +192,6 @@ class NativeCalls:
             inner = at + len(call.words) // 8
             if call.inner:
                 self.words[at + call.inner_at] = first + inner * 8
-                self.inner_words.append(at + call.inner_at)
             at = inner + len(call.inner) // 8
         self._runner = runtime.calls_runner()
         self._arguments = (
