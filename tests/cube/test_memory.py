@@ -178,6 +178,45 @@ def test_a_map_writes_over_what_dies_and_over_nothing_else(name: str) -> None:
     assert any(taken)
 
 
+def test_state_that_a_step_only_reads_is_not_written_over(name: str) -> None:
+    device = burn.device(f"fusion-{name}")
+    model, optimizer = network(device), optim.AdamW(lr=1e-2)
+    fixed = nn.Linear(256, 256, device=device)
+    before = fixed.weight.numpy().copy()
+
+    def step(x: Any, y: Any) -> Any:
+        loss = F.cross_entropy(model(x), y)
+        optimizer.step(model, loss.backward())
+        return loss, fixed.weight.detach() * 2
+
+    captured = burn.capture(step, state=(model, optimizer, fixed))
+    for k in range(10):
+        _, twice = captured(*batch(device, k))
+        assert np.array_equal(twice.numpy(), before * 2)
+    assert captured.replays == 6 and replay_of(captured).over
+    assert np.array_equal(fixed.weight.numpy(), before)
+
+
+def test_states_that_swap_their_values_keep_both(name: str) -> None:
+    device = burn.device(f"fusion-{name}")
+    burn.manual_seed(0)
+    a, b = (nn.Linear(256, 256, bias=False, device=device) for _ in range(2))
+    one, other = a.weight.numpy().copy(), b.weight.numpy().copy()
+
+    def step(x: Any) -> Any:
+        old = a.weight.detach()
+        a.weight.set(b.weight.detach())
+        b.weight.set(old)
+        return (x + old).sum()
+
+    captured = burn.capture(step, state=(a, b))
+    x = burn.ones(256, 256, device=device)
+    for k in range(11):
+        captured(x)
+        assert np.array_equal(a.weight.numpy(), (other, one)[k % 2])
+        assert np.array_equal(b.weight.numpy(), (one, other)[k % 2])
+
+
 # ---- how much ------------------------------------------------------------------------------------
 
 
