@@ -14,7 +14,9 @@ import pytest
 import burn
 from burn import nn, optim
 from burn_backend import OverwrittenError
+from burn_cube_backend import replay as replay_module
 from burn_std import ExecutionError
+from tests.cube.carried import carried
 
 F = burn.functional
 GPU = os.environ.get("BURN_DEVICE") == "cuda"
@@ -215,6 +217,34 @@ def test_states_that_swap_their_values_keep_both(name: str) -> None:
         captured(x)
         assert np.array_equal(a.weight.numpy(), (other, one)[k % 2])
         assert np.array_equal(b.weight.numpy(), (one, other)[k % 2])
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_random_loops_that_carry_tensors_from_round_to_round(
+    name: str, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(replay_module, "WORTH_OVERWRITING", 0)
+    expected = carried(seed, burn.device(name))
+    found = carried(seed, burn.device(f"fusion-{name}"))
+    for a, b in zip(found, expected, strict=True):
+        assert np.array_equal(a, b, equal_nan=True)
+
+
+def test_two_windows_on_one_result_stay_two(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(replay_module, "WORTH_OVERWRITING", 0)
+    device = burn.device(f"fusion-{name}")
+    x = burn.arange(600, dtype=burn.float32, device=device).reshape(20, 30)
+    device.sync()
+    for k in range(8):
+        x = x * 0.5 + 1  # lies over what it was
+        turned, flat = x.t(), x.reshape(600)
+        device.flush()
+        assert (x.shape, turned.shape, flat.shape) == ((20, 30), (30, 20), (600,))
+        value = x.numpy()
+        assert np.array_equal(turned.numpy(), value.T), k
+        assert np.array_equal(flat.numpy(), value.reshape(600)), k
+        if k % 2:
+            del turned, flat  # the next run may lie over it
 
 
 # ---- how much ------------------------------------------------------------------------------------

@@ -162,7 +162,7 @@ def _run(replay: Replay, constants: dict[str, Any]) -> list[str]:
         number = replay.number_of[block] if kind == "block" else -1
         constants[f"O{k}"] = described
         again = f"MADE(O{k}, E, {f'm{number}' if number >= 0 else 'None'}, R)"
-        if number in replay.alike:  # nobody else has the tensor
+        if replay.alike[k]:  # nobody else has the tensor
             again = f"e{replay.over[number]} if t{number} else {again}"
         lines.append(f"o{k} = {again}")
     return lines

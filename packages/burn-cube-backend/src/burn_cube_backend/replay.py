@@ -71,7 +71,7 @@ class Replay:
         outs: how results are made again; `own` is the memory of those that need some, by size, with
             arrays that may serve again, or None where none is kept.
         over: which input's memory each result may take, by the result's place in `own`.
-        alike: results that are in all but their elements the tensors whose memory they take.
+        alike: which results are in all but their elements the tensors whose memory they take.
         used: inputs whose address stands in a launch.
         aliases: inputs that share memory, see `_aliases`.
     """
@@ -106,11 +106,11 @@ class Replay:
             plan = arranged(log.blocks, own, log.wishes, {}, {}, len(log.calls))
         self.scratch, self.live = plan.size, plan.live
         self.over = {number_of[b]: k for b, k in plan.over.items()}
-        self.alike = {
-            number_of[o[1]]
+        # Another result may be another window on the same block.
+        self.alike = [
+            o[0] == "block" and o[1] in plan.over and _alike(inputs[plan.over[o[1]]], o)
             for o in self.outs
-            if o[0] == "block" and o[1] in plan.over and _alike(inputs[plan.over[o[1]]], o)
-        }
+        ]
         self.own: list[tuple[int, list[DeviceArray] | None]] = []
         left = KEPT
         for k, b in enumerate(own):
@@ -533,6 +533,9 @@ class Replayed:
                 layout.replay = made
                 for part in log.within:
                     part.forget()
+                if self.whole:
+                    # From now on a step needs one piece of memory in place of all those blocks.
+                    self.engine.client.memory_cleanup()
                 self.overwrites = self.overwrites or bool(made.over)
                 return
         layout.attempts = ATTEMPTS
