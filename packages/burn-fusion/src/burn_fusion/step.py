@@ -112,7 +112,7 @@ class PlanRun:
         run = recorder.function_of(self._plan) if measured else self._plan.run
         runner = recorder.inner.runner
         if runner is None:
-            return run  # type: ignore[no-any-return]
+            return run
         return lambda payloads, numbers: runner.run(run, payloads, numbers)
 
 
