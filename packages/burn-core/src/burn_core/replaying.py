@@ -97,26 +97,26 @@ class Writer:
         names = [f"a{k}" for k in range(replay.arguments)]
         takes = [f"{', '.join(names)}, = args"] if names else []
         takes += [f"v{k} = a{k}.v" for k in range(replay.arguments)]
-        self.run: Callable[[Sequence[Tensor]], Any] = self._made(takes)
+        self.run: Callable[[Sequence[Tensor]], Any] = self._made(takes, {})
 
     def quick(self, tensors: Sequence[Tensor], scope: Any) -> Callable[[Sequence[Any]], Any]:
         """Return the function that also checks that arguments are like some, in a scope."""
-        self.scope |= {"NOW": current_scope, "SCOPE": scope}
+        names: dict[str, Any] = {"NOW": current_scope, "SCOPE": scope}
         lines = [f"if len(args) != {len(tensors)} or NOW() is not SCOPE: return NOT_SERVED"]
         if tensors:
             lines.append(f"{', '.join(f'a{k}' for k in range(len(tensors)))}, = args")
         for k, x in enumerate(tensors):
-            self.scope |= {f"C{k}": x.b, f"S{k}": x.v.shape, f"D{k}": x.v.dtype}
+            names |= {f"C{k}": x.b, f"S{k}": x.v.shape, f"D{k}": x.v.dtype}
             lines += [
                 f"if a{k}.__class__ is not TENSOR or a{k}.b is not C{k}: return NOT_SERVED",
                 f"if a{k}.node {_tracks(x)} None: return NOT_SERVED",
                 f"v{k} = a{k}.v",
                 f"if v{k}.dtype is not D{k} or v{k}.shape != S{k}: return NOT_SERVED",
             ]
-        return self._made(lines)
+        return self._made(lines, names)
 
-    def _made(self, lines: list[str]) -> Callable[[Sequence[Any]], Any]:
-        scope = dict(self.scope)
+    def _made(self, lines: list[str], names: dict[str, Any]) -> Callable[[Sequence[Any]], Any]:
+        scope = self.scope | names
         text = "\n    ".join(["def replay(args):", *lines, *self._body])
         exec(compile(text, "<burn captured step>", "exec"), scope)
         return scope["replay"]  # type: ignore[no-any-return]
