@@ -248,3 +248,41 @@ def test_errors_of_memory_are_those_that_the_guide_names() -> None:
     from burn_cube import OutOfMemoryError
 
     assert issubclass(OutOfMemoryError, ExecutionError)
+
+
+class DeadQueue:
+    """A queue of a device that failed."""
+
+    def __init__(self, queue: Any, error: Exception) -> None:
+        self._queue, self._error = queue, error
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._queue, name)
+
+    def finish(self) -> None:
+        raise self._error
+
+
+@pytest.mark.parametrize("name", ["opencl", "fusion-opencl"])
+def test_every_value_of_a_lost_device_says_so(
+    driver: None, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import pyopencl as cl
+
+    device = burn.device(name)
+    backend: Any = device.context.resource.backend
+    runtime = getattr(backend, "inner", backend).engine.client.runtime
+    x = burn.arange(4, device=device)
+    y = x * 2
+    device.sync()
+    other = burn.ones(3, device=burn.device("cpu"))
+    with monkeypatch.context() as patch:
+        patch.setattr(runtime, "gone", None)  # put back afterwards, as nothing is lost for good
+        patch.setattr(runtime, "queue", DeadQueue(runtime.queue, cl.RuntimeError("it burnt")))
+        with pytest.raises(burn.DeviceLostError, match="it burnt"):
+            device.sync()
+        for read in (y.tolist, lambda: (y + 1).tolist(), lambda: burn.zeros(7, device=device) * 1):
+            with pytest.raises(burn.DeviceLostError, match="new process"):
+                read()
+                device.sync()
+        assert (other + 1).tolist() == [2.0] * 3

@@ -139,6 +139,29 @@ def test_tensors_as_state(name: str) -> None:
     assert step.replays == 5
 
 
+def test_results_are_old_values_arguments_and_other_things_too(name: str) -> None:
+    total = burn.zeros(3, device=burn.device(name))
+    constant = burn.ones(3, device=total.device)
+
+    def add(x: Any) -> Any:
+        before = total.detach()
+        total[...] = total + x
+        return {"before": before, "given": [x, "x"], "now": (total.detach(), constant, None)}
+
+    step = burn.capture(add, state=[total])
+    for k in range(9):
+        x = burn.full((3,), float(k), device=total.device)
+        out = step(x)
+        assert out["before"].tolist() == [float(sum(range(k)))] * 3
+        assert out["given"][0].tolist() == x.tolist()
+        assert out["given"][1] == "x"
+        now, same, nothing = out["now"]
+        assert now.tolist() == [float(sum(range(k + 1)))] * 3
+        assert same.tolist() == [1.0] * 3
+        assert nothing is None
+    assert step.replays == 5
+
+
 def calls(step: Any, *args: Any) -> None:
     for _ in range(8):
         step(*args)

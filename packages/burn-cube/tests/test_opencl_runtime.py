@@ -241,3 +241,54 @@ def test_without_pyopencl_the_remedy_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "pyopencl", None)
     with pytest.raises(BackendLoadError, match="--package burn-cube --extra opencl"):
         OpenClPlugin().count()
+
+
+def test_a_list_of_launches_runs_again_with_other_memory_and_numbers(device):
+    x = device.from_numpy(np.arange(4, dtype=np.float32))
+    middle, out = device.zeros(4, float32), device.zeros(4, float32)
+    program = device.load(scaled.ir(x, out, 2.0, cube_dim=4, index=int32))
+    steps = [(x, middle, 2.0), (middle, out, 3.0)]
+    calls = [program.prepared((1, 1, 1), args) for args in steps]
+    listed = device.runtime.sequence(calls)
+    at, by = [], []
+    for call, start in zip(
+        calls, np.cumsum([0, *[len(c.words) // 8 for c in calls]]), strict=False
+    ):
+        assert call.number == 0
+        at += [start + word for word in program.places[:2]]
+        by.append(start + program.places[2])
+
+    def run(source, target, *factors):
+        for word, factor in zip(by, factors, strict=True):
+            listed.words[word] = np.float32(factor).view(np.int32)
+        rows, deltas = np.array([0, 1, 1, 2]), np.zeros(4, np.int64)
+        listed.locate(np.array(at), rows, deltas, [source, middle, target])
+        listed.run()
+        return target.numpy()
+
+    assert len(listed) == 2
+    np.testing.assert_array_equal(run(x, out, 2.0, 3.0), [0, 6, 12, 18])
+    np.testing.assert_array_equal(run(x, out, 2.0, -1.0), [0, -2, -4, -6])
+    long = device.from_numpy(np.arange(8, dtype=np.float32))
+    tail, other = long.view((4,), None, 4), device.zeros(4, float32)
+    np.testing.assert_array_equal(run(tail, other, 1.0, 1.0), [4, 5, 6, 7])
+    np.testing.assert_array_equal(out.numpy(), [0, -2, -4, -6])
+    # A buffer that was given back may leave its handle to another one.
+    del long, tail
+    device.memory_cleanup()
+    fresh = device.from_numpy(np.arange(4, dtype=np.float32) + 10)
+    np.testing.assert_array_equal(run(fresh, other, 1.0, 2.0), [20, 22, 24, 26])
+
+
+def test_a_fault_in_a_list_names_its_kernel(device):
+    bad = device.from_numpy(np.array([1, -1], np.int32))
+    out = device.zeros(2, int32)
+    program = device.load(checked.ir(bad, out, cube_dim=2, index=int32))
+    call = program.prepared((1, 1, 1), (bad, out))
+    listed = device.runtime.sequence([call])
+    at = np.array(program.places)
+    listed.locate(at, np.array([0, 1]), np.array([0, 0]), [bad, out])
+    listed.run()
+    with pytest.raises(bc.KernelFaultError, match="not negative"):
+        device.sync()
+    device.sync()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import pytest
@@ -48,6 +49,7 @@ class FakeBackend(Backend):
         given = {
             "add": _map2(lambda a, b: a + b),
             "mul": _map2(lambda a, b: a * b),
+            "matmul": lambda x, y: Box(x.data, x.shape, x.dtype),
             "reciprocal": _reciprocal,
             "full": lambda dtype, shape, value: Box([value], shape, self.native[dtype]),
             "sort": lambda x, dim, descending: (
@@ -133,3 +135,24 @@ def test_execute_runs_at_once(fusion):
     out = fusion.execute(CATALOG["mul"], [recorded, x], [])
     assert out.seg is None
     assert out.buf.data == [2.0]
+
+
+def test_many_recorded_bytes_cut_a_program_at_places_of_its_content():
+    lengths = []
+    for budget in (64 * 40, 1 << 60):
+        fusion = FusionBackend(FakeBackend(), budget=budget)
+        matmul, add = recording(fusion, "matmul"), recording(fusion, "add")
+        x = fusion.from_numpy(Box([1.0] * 9, (3, 3)), False)
+        cuts, before = [], 0
+        for k in range(120):
+            y = add(matmul(x, x), x)
+            waiting = fusion.report()["waiting"]
+            if waiting < before:
+                cuts.append(k)
+            before = waiting
+        assert y.shape == (3, 3)
+        lengths.append(cuts)
+    assert lengths[1] == []
+    # The content repeats, and so do the cuts.
+    rounds = [b - a for a, b in itertools.pairwise(lengths[0])]
+    assert len(rounds) > 2 and len(set(rounds)) == 1

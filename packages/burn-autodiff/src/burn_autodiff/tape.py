@@ -15,7 +15,7 @@ from functools import partial
 from typing import Any
 
 from burn_autodiff.windows import Window, Windows, place_of
-from burn_backend import TensorBase
+from burn_backend import TENSOR_CLASS, TensorBase
 from burn_ir import Entry
 from burn_std import ArgumentError, AutodiffError, BurnError, DeviceError, ShapeError
 
@@ -33,9 +33,11 @@ class Call:
         readers: per saved value the inputs whose gradient reads it; empty means any.
         context: the context whose function made the node.
         lists: an input is a list of tensors.
+        plain: a rule whose node has one output, tensors as inputs and no recipe.
+        ops: the context of the gradients where they are not tracked; None until one was computed.
     """
 
-    __slots__ = ("context", "entry", "fn", "kind", "lists", "readers", "saves")
+    __slots__ = ("context", "entry", "fn", "kind", "lists", "ops", "plain", "readers", "saves")
 
     def __init__(
         self,
@@ -53,6 +55,16 @@ class Call:
         self.readers = readers
         self.context = context
         self.lists = entry is not None and any(i.many for i in entry.inputs)
+        # Nodes of the balanced strategy have a recipe, and are restored.
+        whole = getattr(context, "checkpointing", False)
+        one = entry is not None and not self.lists and not entry.multi
+        self.plain = kind == "rule" and one and not whole
+        self.ops: Any = None
+
+    def plain_ops(self) -> Any:
+        """Return the context without autodiff, which gradients are computed in."""
+        self.ops = ops = self.context.base.resource.plain_context()
+        return ops
 
     @property
     def name(self) -> str:
@@ -210,30 +222,40 @@ class Gradients:
 class RuleCall:
     """What a rule sees besides the cotangent and what it saved; see docs/design-notes."""
 
-    __slots__ = ("attrs", "create_graph", "need", "node", "ops", "shapes")
+    __slots__ = ("create_graph", "need", "node", "ops", "shapes")
 
-    def __init__(self, ops: Any, node: Node, shapes: tuple[Any, ...], create_graph: bool) -> None:
-        self.ops = ops
-        self.node = node
-        self.shapes = shapes
-        self.create_graph = create_graph
-        self.attrs = node.attrs
-        parents = node.parents
-        if node.call.lists:
-            self.need: tuple[Any, ...] = tuple(
-                [
-                    tuple([e is not None for e in p]) if isinstance(p, list) else p is not None
-                    for p in parents
-                ]
-            )
-        else:
-            self.need = tuple([p is not None for p in parents])
+    ops: Any
+    node: Node
+    shapes: tuple[Any, ...]
+    create_graph: bool
+    need: tuple[Any, ...]
+
+    @property
+    def attrs(self) -> tuple[Any, ...]:
+        """Attributes of the call."""
+        return self.node.attrs
 
     @property
     def dtypes(self) -> tuple[Any, ...]:
         """Dtype per input, as promoted."""
         d = self.ops.dtypes[self.node.dtype]
-        return tuple(d for _ in self.shapes)
+        return (d,) * len(self.shapes)
+
+
+def _rule_call(ops: Any, node: Node, shapes: tuple[Any, ...], create_graph: bool) -> RuleCall:
+    # No `__init__`: the walk sets these itself where a rule is plain.
+    made = RuleCall()
+    made.ops = ops
+    made.node = node
+    made.shapes = shapes
+    made.create_graph = create_graph
+    made.need = tuple(
+        [
+            tuple([e is not None for e in p]) if isinstance(p, list) else p is not None
+            for p in node.parents
+        ]
+    )
+    return made
 
 
 def _sum_to(ops: Any, g: TensorBase, shape: tuple[int, ...]) -> TensorBase:
@@ -294,17 +316,79 @@ class _Walk:
         have[pick.attrs[0]] = g if earlier is None else g.b.add(earlier, g)
 
     def run(self) -> dict[Node, TensorBase]:
-        while self.heap:
-            node = heapq.heappop(self.heap)[1]
-            g = self.cotangents.pop(node)
+        # Every operation of a step comes by here: hence names of the frame, and the plain rule
+        # written out. `first` is a node that is kept beside the heap, which a chain never needs.
+        heap, cotangents, wanted = self.heap, self.cotangents, self.wanted
+        plain, free = not self.create, not self.retain
+        push, pop = heapq.heappush, heapq.heappop
+        tensor = TENSOR_CLASS.cls
+        first: Any = None
+        while heap or first is not None:
+            if first is not None and (not heap or -first.seq < heap[0][0]):
+                node, first = first, None
+            else:
+                node = pop(heap)[1]
+            g = cotangents.pop(node)
             if g.__class__ is Windows:
                 g = g.total()
             call = node.call
             if call is LEAF:
                 self.found[node] = g
                 continue
-            if node in self.wanted:
+            if wanted and node in wanted:
                 self.found[node] = g
+            if call.plain and plain and node.saved is not FREED:
+                ops = call.ops or call.plain_ops()
+                base = ops.base
+                given: list[Any] = []
+                for payload in node.saved:
+                    if payload is None:
+                        given.append(None)
+                    else:
+                        t = tensor()
+                        t.b = base
+                        t.v = payload
+                        t.node = None
+                        given.append(t)
+                parents = node.parents
+                shape = g.v.shape
+                shapes = node.shapes
+                rule = RuleCall()
+                rule.ops = ops
+                rule.node = node
+                rule.create_graph = False
+                if parents.__len__() == 2:
+                    one, other = parents
+                    rule.shapes = shapes = (shape, shape) if shapes is None else shapes
+                    rule.need = one is not None, other is not None
+                else:
+                    rule.shapes = shapes = (shape,) * len(parents) if shapes is None else shapes
+                    rule.need = tuple([p is not None for p in parents])
+                try:
+                    out = call.fn(rule, g, *given) if given else call.fn(rule, g)
+                except BurnError as error:
+                    error.add_note(f"in the backward of {call.name}")
+                    raise
+                if out.__class__ is not tuple or len(out) != len(parents):
+                    out = _gradients(call, out, parents)
+                for parent, grad, wants in zip(parents, out, shapes):  # noqa: B905 - as many
+                    if parent is None or grad is None:
+                        continue
+                    if grad.v.shape != wants:
+                        grad = _sum_to(ops, grad, wants)
+                    have = cotangents.get(parent)
+                    if have is not None:
+                        cotangents[parent] = grad.b.add(have, grad)
+                        continue
+                    cotangents[parent] = grad
+                    if first is None:
+                        first = parent
+                    else:
+                        push(heap, (-parent.seq, parent))
+                if free:
+                    node.saved = FREED
+                    node.parents = ()
+                continue
             if call is PICK:
                 self.put_output(node, g)
                 continue
@@ -352,7 +436,7 @@ class _Walk:
         else:
             make = ops.make
             saved = [None if s is None else make(s) for s in node.saved]
-        seen = RuleCall(ops, node, shapes, self.create)
+        seen = _rule_call(ops, node, shapes, self.create)
         if entry.name in ("slice", "select") and node.parents[0] is not None:
             place = place_of(entry.name, node.attrs, shapes[0])
             if place is not None:
@@ -364,13 +448,7 @@ class _Walk:
         except BurnError as error:
             error.add_note(f"in the backward of {entry.name}")
             raise
-        if out.__class__ is not tuple and (isinstance(out, TensorBase) or out is None):
-            out = (out,)
-        if len(out) != len(node.parents):
-            raise AutodiffError(
-                entry.name, "a rule gives one gradient per input",
-                got=f"{len(out)} for {len(node.parents)}",
-            )  # fmt: skip
+        out = _gradients(call, out, node.parents)
         for parent, grad, shape in zip(node.parents, out, shapes, strict=False):
             if parent is None or grad is None:
                 continue
@@ -402,6 +480,18 @@ class _Walk:
         if self.create and is_output and node.call.entry is not None and node.call.entry.multi:
             parent = _pick(node, position)
         return ops.make(payload, parent if self.create else None)
+
+
+def _gradients(call: Call, out: Any, parents: Sequence[Any]) -> Any:
+    """Return what a rule gave as a tuple with one gradient per input."""
+    if out.__class__ is not tuple and (isinstance(out, TensorBase) or out is None):
+        out = (out,)
+    if len(out) != len(parents):
+        raise AutodiffError(
+            call.name, "a rule gives one gradient per input",
+            got=f"{len(out)} for {len(parents)}",
+        )  # fmt: skip
+    return out
 
 
 def _pick(main: Node, k: int) -> Node:

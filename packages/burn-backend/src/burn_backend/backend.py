@@ -222,6 +222,21 @@ class Backend:
         """Return the payload that stands for what a plan made."""
         return buf
 
+    def same_objects(self, containers: Sequence[dict[Any, Any] | list[Any]]) -> Callable[[], bool]:
+        """Return what tells whether dicts and lists still hold the same objects, in order.
+
+        A captured step asks it at every call; a backend with native code is sooner done.
+
+        Args:
+            containers: they and what they hold now must live as long as the function.
+        """
+
+        def looked() -> list[list[int]]:
+            return [[*map(id, h.values() if h.__class__ is dict else h)] for h in containers]
+
+        before = looked()
+        return lambda: looked() == before
+
     def owned(self, holder: Any) -> bool:
         """Return whether `holder.buf` is memory that only this holder can see."""
         return False
@@ -229,10 +244,25 @@ class Backend:
     def bound(self, run: Callable[..., Any], scalars: Sequence[tuple[int, int]]) -> Any:
         """Return what stands in the place of a plan's function.
 
+        Where it has the attribute `overwrites`, it takes a third argument, a `Free` or None; while
+        that attribute is true it may write over the inputs that are free.
+
         Args:
             run: `(payloads, run-time values by slot) -> payloads`, over this backend's kernels.
             scalars: slot and position of the run-time values that are numbers; all others are
                 extents, so that for equal ones and equal shapes a run does the same.
+        """
+        return run
+
+    def bound_step(
+        self, run: Callable[..., Any], scalars: Sequence[tuple[int, int]], rematerialise: bool
+    ) -> Any:
+        """Return what stands in the place of a whole captured step's function; see `bound`.
+
+        Args:
+            run: `(payloads, run-time values by slot) -> payloads`.
+            scalars: slot and position of the run-time values that change; all others stay.
+            rematerialise: compute cheap values again where that makes the peak of memory smaller.
         """
         return run
 

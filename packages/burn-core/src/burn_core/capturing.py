@@ -10,16 +10,15 @@ from __future__ import annotations
 import functools
 import gc
 import threading
-from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from enum import Enum
 from numbers import Number
 from sys import getrefcount
 from types import BuiltinFunctionType, FunctionType
-from typing import Any, NamedTuple
+from typing import Any
 
 from burn_core.module import Module
-from burn_core.parameter import Parameter
+from burn_core.replaying import NOT_SERVED, Replay, Source, Writer, filled
 from burn_dispatch import Device, current_scope
 from burn_std import ArgumentError, CaptureError, DType
 from burn_tensor import Tensor
@@ -29,22 +28,13 @@ WARM, RECORDS = 2, 6
 # Shapes of the arguments whose steps are kept.
 INSTANCES = 16
 
-# Where an input of a plan comes from: `argument`, `state`, `constant` and a number, or `made` and
-# the run and position that made it.
-Source = tuple[Any, ...]
-# The same in a replay: number of a list, place in it. The lists are those of `_POOLS`, and then the
-# results of each run.
-Place = tuple[int, int]
-_POOLS = ("argument", "state", "constant")
-# C-level setter of the payload slot: a loop over it is one call that no signal can split.
-_set_payload: Any = Tensor.v.__set__  # type: ignore[misc]
 # What an argument may be beside tensors: values that say by themselves whether they changed.
 _VALUES = (type(None), str, bytes, Number, Enum, DType, Device)
 _FUNCTIONS = (type, FunctionType, BuiltinFunctionType)
 _SUBJECT = {"capture": "a step", "explain": "a program that is explained"}
 
 
-def capture(fn: Callable[..., Any], *, state: Any = ()) -> Capture:
+def capture(fn: Callable[..., Any], *, state: Any = (), rematerialise: bool = False) -> Capture:
     """Return a function that replays `fn` as one step.
 
     Every call is one step, with the same results as a call of `fn`: the first ones run as usual,
@@ -61,6 +51,8 @@ def capture(fn: Callable[..., Any], *, state: Any = ()) -> Capture:
             parameters or settings between calls; the step is then taken down again.
         state: modules, optimizers, schedules, tensors, or lists and dicts of them, that the step
             reads and changes. A schedule goes on in a replay as it did in the step.
+        rematerialise: compute cheap values (maps, norms, casts) once more where that makes the
+            peak of memory of a replay smaller: less memory for some time, with the same bits.
 
     Raises:
         CaptureError: the device records nothing; later, when the step is called: it reads a value,
@@ -81,7 +73,7 @@ def capture(fn: Callable[..., Any], *, state: Any = ()) -> Capture:
         >>> losses[-1] < 0.01 * losses[0] and step.replays == 16
         True
     """
-    return Capture(fn, state)
+    return Capture(fn, state, rematerialise)
 
 
 class Capture:
@@ -91,8 +83,9 @@ class Capture:
         replays: how many calls were replays.
     """
 
-    def __init__(self, fn: Callable[..., Any], state: Any) -> None:
+    def __init__(self, fn: Callable[..., Any], state: Any, rematerialise: bool = False) -> None:
         self._fn = fn
+        self._rematerialise = rematerialise
         self._state = list(_flat(state))
         for part in self._state:
             if not _is_state(part):
@@ -101,7 +94,8 @@ class Capture:
                     got=type(part).__name__,
                 )  # fmt: skip
         self._instances: dict[Any, _Instance] = {}
-        self._last: tuple[list[tuple[Any, ...]], _Instance, Any] | None = None
+        # Of the last replay: looks nothing up where arguments and scope are like the last ones.
+        self._quick: Callable[[Sequence[Any]], Any] | None = None
         self._lock = threading.RLock()
         self.replays = 0
         functools.update_wrapper(self, fn, updated=())
@@ -115,20 +109,11 @@ class Capture:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run one step."""
-        last = self._last
-        if (
-            last is not None and not kwargs and len(args) == len(last[0])
-            and current_scope() is last[2]
-        ):  # fmt: skip
-            # Tensors like those of the last call: nothing has to be looked up.
-            for x, (shape, dtype, context, tracked) in zip(args, last[0], strict=True):
-                if x.__class__ is not Tensor or x.b is not context:
-                    break
-                if x.v.shape != shape or x.v.dtype is not dtype or (x.node is None) is tracked:
-                    break
-            else:
-                out, replayed = last[1].step(args, kwargs, args)
-                self.replays += replayed
+        quick = self._quick
+        if quick is not None and not kwargs:
+            out = quick(args)
+            if out is not NOT_SERVED:
+                self.replays += 1
                 return out
         return self._slow(args, kwargs)
 
@@ -147,26 +132,25 @@ class Capture:
             if instance is None:
                 if len(self._instances) >= INSTANCES:
                     del self._instances[next(iter(self._instances))]
-                made = _Instance(self._fn, self._state, self._lock)
+                made = _Instance(self._fn, self._state, self._lock, self._rematerialise)
                 instance = self._instances[key] = made
         out, replayed = instance.step(args, kwargs, tensors)
         self.replays += replayed
-        self._last = None
+        plain = not kwargs and all(x.__class__ is Tensor for x in args)
         alone = len(first) == len(tensors)
-        if replayed and alone and not kwargs and all(x.__class__ is Tensor for x in args):
-            like = [(x.v.shape, x.v.dtype, x.b, x.node is not None) for x in args]
-            self._last = like, instance, scope
+        self._quick = instance.quick(tensors, scope) if replayed and alone and plain else None
         return out
 
 
 class _Record:
     """One step as it ran."""
 
-    def __init__(self, log: Any, tensors: Sequence[Tensor], places: _Places, rates: list[float],
+    def __init__(self, log: Any, tensors: Sequence[Tensor], places: Places, rates: list[float],
                  counter: tuple[int, int]) -> None:  # fmt: skip
         self.log = log
         self.rates = rates
         self.counter = counter
+        self.arguments = len(tensors)
         self.inputs: dict[int, Source] = {}
         self.ambiguous: set[int] = set()
         for k, t in enumerate(tensors):
@@ -176,6 +160,7 @@ class _Record:
                 self.ambiguous.add(id(t.v))
         # Held, so that no other value can get one of these ids while they are looked up.
         self.held = [t.v for t in (*tensors, *places.tensors())]
+        self.froms: list[list[Source]] = []
         self.constants: dict[int, int] = {}
         self.constant_values: list[Any] = []
         self.out: Any = None
@@ -211,8 +196,14 @@ class _Record:
         ]  # fmt: skip
 
 
-class _Places:
-    """The tensors and rates of a state."""
+class Places:
+    """The tensors and rates of a state.
+
+    Attributes:
+        moving: parts whose tensors may be others in another step, optimizers say.
+        schedules: what gives rates; `counters` is what else counts steps.
+        held: what Python code of the modules can read: their attributes, and what stands in lists.
+    """
 
     def __init__(self, state: Sequence[Any]) -> None:
         self.state = state
@@ -221,26 +212,25 @@ class _Places:
             for part in state
             if isinstance(part, (Module, Tensor))
         ]
-        self._moving = [part for part in state if hasattr(part, "step_tensors")]
+        self.moving = [part for part in state if hasattr(part, "step_tensors")]
         self.schedules = [part for part in state if _is_schedule(part)]
         self.counters = [part for part in state if hasattr(part, "step_count")]
-        # What Python code of the modules can read: their attributes, and what stands in lists.
-        self._held: list[Any] = []
+        self.held: list[Any] = []
         for part in state:
             for _, module in part.named_modules() if isinstance(part, Module) else ():
-                self._held.append(module.__dict__)
-                self._held += [v for v in vars(module).values() if v.__class__ in (list, dict)]
+                self.held.append(module.__dict__)
+                self.held += [v for v in vars(module).values() if v.__class__ in (list, dict)]
         # Kept alive, so that no other object can get one of their ids.
-        self._kept = [[*(h.values() if h.__class__ is dict else h)] for h in self._held]
-        self._kept += [part.step_settings() for part in self._moving]
+        self._kept = [[*(h.values() if h.__class__ is dict else h)] for h in self.held]
+        self._kept += [part.step_settings() for part in self.moving]
         self._ids = self._looked()
         # A lazy parameter gets its value in the first call.
         made = [t for t in self.tensors() if getattr(t, "is_initialized", True)]
         self._shapes = [t.v.shape for t in made]
 
     def _looked(self) -> list[list[int]]:
-        held = [[*map(id, h.values() if h.__class__ is dict else h)] for h in self._held]
-        held += [[*map(id, part.step_settings())] for part in self._moving]
+        held = [[*map(id, h.values() if h.__class__ is dict else h)] for h in self.held]
+        held += [[*map(id, part.step_settings())] for part in self.moving]
         # Whether a parameter is frozen stands on itself.
         return [*held, [t.node is None for part in self._fixed for t in part]]
 
@@ -248,17 +238,21 @@ class _Places:
         """Return whether modules and optimizers hold the same parts and settings as before."""
         return self._looked() == self._ids and [t.v.shape for t in tensors] == self._shapes
 
+    def fixed(self) -> list[Tensor]:
+        """Return the tensors of modules, and those that stand in the state by themselves."""
+        return [t for part in self._fixed for t in part]
+
     def tensors(self) -> list[Tensor]:
         """Return the tensors; the objects of an optimizer may change from step to step."""
-        found: list[Tensor] = [t for part in self._fixed for t in part]
-        for part in self._moving:
+        found = self.fixed()
+        for part in self.moving:
             found += part.step_tensors()
         return found
 
     def rates(self) -> list[float]:
         """Return the numbers that a step takes from the state."""
         out = [float(s.lr) for s in self.schedules]
-        for part in self._moving:
+        for part in self.moving:
             out += part.step_rates()
         return out
 
@@ -276,57 +270,37 @@ class _Places:
             counter.step_count += by
 
 
-class _Replay(NamedTuple):
-    """A step that is replayed.
-
-    Attributes:
-        runs: plans, where their inputs come from, and which of their numbers change.
-        results: where the leaves of what the step returns come from; `out` with its other leaves.
-        after: tensors of the state that get another value, by their number, and where it comes
-            from; `parameters` those whose inference twins follow.
-        constants: payloads.
-        rates: rates of the state that no number of the step follows.
-        moves: steps that each schedule makes, and whatever else counts them.
-        draws: random numbers of the step are counted on by this.
-    """
-
-    runs: list[tuple[Any, list[Place], list[tuple[int, int, Source]]]]
-    out: Any
-    results: list[Place | None]
-    after: list[tuple[int, int, int]]
-    parameters: list[int]
-    constants: list[Any]
-    rates: dict[int, float]
-    moves: list[int]
-    draws: int
-
-
 class _Instance:
     """The step for arguments of one form."""
 
-    def __init__(self, fn: Callable[..., Any], state: Sequence[Any], lock: Any) -> None:
+    def __init__(
+        self, fn: Callable[..., Any], state: Sequence[Any], lock: Any, rematerialise: bool
+    ) -> None:
         self.fn = fn
         self.state = state
         self.lock = lock
+        self.rematerialise = rematerialise
         self.calls = 0
         self.records: list[_Record] = []
         self.tries = 0
-        self.replay: _Replay | None = None
-        self.places: _Places | None = None
+        self._writer: Writer | None = None
+        self._quick: tuple[Any, Callable[[Sequence[Any]], Any]] | None = None
+        self.places: Places | None = None
         self.resource: Any = None
 
     def step(self, args: Any, kwargs: Any, tensors: Sequence[Tensor]) -> tuple[Any, bool]:
         """Run one step; return its result and whether it was a replay."""
-        replay = self.replay
-        # Threads take turns, but where nothing is changed.
-        if replay is not None and not replay.after:
-            return self._step(args, kwargs, tensors)
+        writer = self._writer
+        if writer is not None and not self.resource.backend.in_step():
+            out = writer.run(tensors)
+            if out is not NOT_SERVED:
+                return out, True
         with self.lock:
             return self._step(args, kwargs, tensors)
 
     def _step(self, args: Any, kwargs: Any, tensors: Sequence[Tensor]) -> tuple[Any, bool]:
         if self.places is None:
-            places = _Places(self.state)
+            places = Places(self.state)
             self.resource = _resource([*tensors, *places.tensors()])
             if not self.resource.backend.in_step():
                 with self.resource.backend.step_log():
@@ -338,19 +312,28 @@ class _Instance:
         if self.calls <= WARM:
             out = _mapped(self.fn(*args, **kwargs), _detached)
             self.resource.backend.flush()
-            self.places = _Places(self.state)
+            self.places = Places(self.state)
             return out, False
-        replay, owners = self.replay, self.places.tensors()
-        if not self.places.unchanged(owners):
+        if self._writer is not None:
+            out = self._writer.run(tensors)  # another thread may have made it meanwhile
+            if out is not NOT_SERVED:
+                return out, True
+            self._writer = self._quick = None
+            self.records, self.tries = [], 0
+        if not self.places.unchanged(self.places.tensors()):
             # Somebody gave a module another parameter or setting: the step begins anew.
-            self.replay, self.records, self.tries, self.calls = None, [], 0, 0
+            self.records, self.tries, self.calls = [], 0, 0
             return self._step(args, kwargs, tensors)
-        if replay is not None:
-            rates = self.places.rates()
-            if all(rates[k] == v for k, v in replay.rates.items()):
-                return self._replayed(replay, tensors, owners, rates), True
-            self.replay, self.records, self.tries = None, [], 0
         return self._recorded(args, kwargs, tensors), False
+
+    def quick(self, tensors: Sequence[Tensor], scope: Any) -> Callable[[Sequence[Any]], Any] | None:
+        """Return the replay for tensors like these in a scope, which it checks."""
+        writer = self._writer
+        if writer is None:
+            return None
+        if self._quick is None or self._quick[0] is not scope:
+            self._quick = scope, writer.quick(tensors, scope)
+        return self._quick[1]
 
     # ---- writing down -------------------------------------------------------------------------
 
@@ -373,12 +356,14 @@ class _Instance:
             record.results.append(record.source(leaf.v, last) if is_tensor else None)
         record.after = [record.source(t.v, last) for t in places.tensors()]
         record.out = _mapped(out, lambda t: None)
+        record.froms = record.sources()
+        record.held = []  # what the state held before must not stay in memory
         self.records.append(record)
         self.tries += 1
+        # What the step itself changed is no change from outside.
+        self.places = Places(self.state)
         if len(self.records) == 2:
             self._agreed(*self.records)
-        # What the step itself changed is no change from outside.
-        self.places = _Places(self.state)
         return out
 
     def _agreed(self, old: _Record, new: _Record) -> None:
@@ -387,8 +372,7 @@ class _Instance:
         same = len(runs) == len(others) and all(
             a.same_program(b) for a, b in zip(runs, others, strict=True)
         )
-        sources = new.sources()
-        if not same or old.sources() != sources or old.after != new.after:
+        if not same or old.froms != new.froms or old.after != new.after:
             if self.tries >= RECORDS:
                 raise CaptureError(
                     "capture", "a step does the same operations at every call",
@@ -400,84 +384,23 @@ class _Instance:
         _check_same(old, new)
         places = self.places
         assert places is not None  # noqa: S101 - made by `step`
-        followed: set[int] = set()
-        made = []
-        for a, b, froms in zip(runs, others, sources, strict=True):
-            changing = _changing(a, b, old, new)
-            followed.update(c[2][1] for c in changing if c[2][0] == "rate")
-            made.append((b, [_place(s) for s in froms], changing))
+        changing = [
+            (e, *number)
+            for e, (a, b) in enumerate(zip(runs, others, strict=True))
+            for number in _changing(a, b, old, new)
+        ]
+        followed = {by[1] for *_, by in changing if by[0] == "rate"}
         constants = [self.resource.backend.settled(v) for v in new.constant_values]
         fixed = {k: v for k, v in enumerate(new.rates) if k not in followed}
-        results = [None if s is None else _place(s) for s in new.results]
-        out, moves, draws = new.out, new.moves, new.draws
-        after = [(k, *_place(s)) for k, s in enumerate(new.after) if s != ("state", k)]
-        owners = places.tensors()
-        parameters = [n for n, row in enumerate(after) if isinstance(owners[row[0]], Parameter)]
         self.records = []
         _check_escapes(new)
-        for run, _, _ in made:
-            run.inputs = run.outputs = ()
-        self.replay = _Replay(
-            made, out, results, after, parameters, constants, fixed, moves, draws
+        replay = Replay(
+            new.log.runs, new.froms, changing, new.out, new.results, new.after, constants, fixed,
+            new.moves, new.draws, new.arguments, self.rematerialise,
         )  # fmt: skip
-
-    # ---- replaying ----------------------------------------------------------------------------
-
-    def _replayed(
-        self, replay: _Replay, tensors: Sequence[Tensor], owners: Sequence[Tensor],
-        rates: list[float],
-    ) -> Any:  # fmt: skip
-        places, resource = self.places, self.resource
-        assert places is not None  # noqa: S101 - made by `step`
-        backend = resource.backend
-        settled = backend.settled
-        for t in owners:
-            if t.b.resource is not resource:
-                raise CaptureError(
-                    "capture", "a captured step stays on its device",
-                    got=f"{t.b.resource.name}, not {resource.name}",
-                    remedy="Capture the step again after moving the model.",
-                )  # fmt: skip
-        pools: list[Sequence[Any]] = [
-            [settled(t.v) for t in tensors], [settled(t.v) for t in owners], replay.constants,
-        ]  # fmt: skip
-        seed, counter = resource.random_state()
-        for run, sources, changing in replay.runs:
-            numbers = run.numbers
-            if changing:
-                numbers = dict(numbers)
-                for slot, k, (kind, by) in changing:
-                    values = list(numbers[slot])
-                    values[k] = rates[by] if kind == "rate" else (seed, counter + by)
-                    numbers[slot] = tuple(values)
-            pools.append(run.run([pools[a][b] for a, b in sources], numbers))
-        # Nothing was changed until here, so a failed replay leaves the last good state.
-        value = backend.standing_for
-        fresh = [value(pools[a][b]) for _, a, b in replay.after]
-        rebound: list[Any] = [owners[k] for k, _, _ in replay.after]
-        for n in replay.parameters:
-            twin = rebound[n]._twin
-            if twin is not None:
-                rebound.append(twin)
-                fresh.append(fresh[n])
-        deque(map(_set_payload, rebound, fresh), 0)
-        if replay.draws:
-            resource.set_random_state((seed, counter + replay.draws))
-        places.move(replay.moves)
-        context = resource.plain_context()
-        leaves = iter(replay.results)
-
-        def leaf(other: Any) -> Any:
-            at = next(leaves)
-            return other if at is None else context.make(value(pools[at[0]][at[1]]))
-
-        return _filled(replay.out, leaf)
-
-
-def _place(source: Source) -> Place:
-    if source[0] == "made":
-        return len(_POOLS) + source[1], source[2]
-    return _POOLS.index(source[0]), source[1]
+        self._writer = Writer(replay, places, self.resource, self.lock)
+        for run in (*runs, *others):
+            run.inputs = run.outputs = ()
 
 
 def _changing(a: Any, b: Any, old: _Record, new: _Record) -> list[tuple[int, int, Source]]:
@@ -634,17 +557,6 @@ def _form(tree: Any) -> Any:
     return None
 
 
-def _filled(tree: Any, leaf: Callable[[Any], Any]) -> Any:
-    """Return a tree with other leaves, taken in order."""
-    if isinstance(tree, dict):
-        return {key: _filled(part, leaf) for key, part in tree.items()}
-    if isinstance(tree, tuple) and hasattr(tree, "_fields"):
-        return type(tree)(*[_filled(part, leaf) for part in tree])
-    if isinstance(tree, (list, tuple)):
-        return type(tree)(_filled(part, leaf) for part in tree)
-    return leaf(tree)
-
-
 def _mapped(tree: Any, fn: Callable[[Tensor], Any]) -> Any:
     """Return a tree with its tensors replaced."""
-    return _filled(tree, lambda x: fn(x) if isinstance(x, Tensor) else x)
+    return filled(tree, lambda x: fn(x) if isinstance(x, Tensor) else x)

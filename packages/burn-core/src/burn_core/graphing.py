@@ -343,7 +343,7 @@ def graph(fn: Callable[..., Any], *args: Any) -> Graph:
             "graph", "arguments are tensors of one device that captures", got=names,
             remedy="Make them with device=burn.Device.capture(), of the right shape: burn.zeros.",
         )  # fmt: skip
-    from burn_core.capturing import _filled
+    from burn_core.replaying import filled
 
     symbols: list[Any] = []
 
@@ -354,7 +354,7 @@ def graph(fn: Callable[..., Any], *args: Any) -> Graph:
         made = x.b.make(symbols[-1])
         return made.require_grad() if x.b.is_autodiff and x.is_require_grad() else made
 
-    given = _filled(args, symbol)
+    given = filled(args, symbol)
     with backend.graph() as holder:
         out = fn(*given)
         program, runtime, outside = backend.program(holder)

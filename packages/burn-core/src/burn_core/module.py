@@ -101,7 +101,7 @@ class Module(metaclass=ModuleMeta):
         A module made by `valid()` shows inference behaviour inside a training one too.
         """
         running = TRAINING.get()
-        if running is not None and not (running and VALID in self.__dict__):
+        if running is False or (running and VALID not in self.__dict__):
             return self.forward(*args, **kwargs)
         token = TRAINING.set(running is None and decides(self, args, kwargs))
         try:

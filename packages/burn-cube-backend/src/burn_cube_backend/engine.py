@@ -77,9 +77,9 @@ class Engine:
         return self.client.empty(size, d.uint8, "results of plans")
 
     def scratch(self, size: int) -> DeviceArray | None:
-        """Return memory for one native call of this thread; None where it needs none.
+        """Return memory for what is made and dies in one list of launches; None where none does.
 
-        Who calls holds it: another thread may clean up meanwhile.
+        It is of this thread. Who calls holds it: another thread may clean up meanwhile.
         """
         if not size:
             return None
@@ -88,6 +88,10 @@ class Engine:
             self._scratch.held = None  # given back first
             held = self._scratch.held = self.client.empty(size, d.uint8, "scratch of plans")
         return held
+
+    def end_scratch(self) -> None:
+        """Give this thread's memory of `scratch` back; the next list takes new one."""
+        self._scratch.held = None
 
     def layout_of(self, x: CubeTensor) -> Any:
         """Return what launches on a tensor depend on but for its address: a number, or a key."""
@@ -267,5 +271,6 @@ class Engine:
 
     def sync(self) -> None:
         """Wait for the device and raise what went wrong on it."""
-        self.client.sync()
-        self.check()
+        self.client.runtime.sync()
+        if self._watching:
+            self.check()

@@ -10,28 +10,36 @@ from __future__ import annotations
 import threading
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
+from functools import lru_cache
 from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from burn_cube import DeviceArray
-from burn_cube.spi import CudaCall, NativeCall
+from burn_cube import DeviceArray, Kernel
+from burn_cube.spi import CudaCall, NativeCall, OpenClCall, Over, overlays, read, walk, written
 from burn_cube_backend.late import Late
+from burn_cube_backend.memory_plan import Span, Wish
 from burn_cube_backend.payload import CubeTensor
 from burn_std import DType
 
-Call = NativeCall | CudaCall
+Call = NativeCall | CudaCall | OpenClCall
 # What a base of pointers is: input or memory of the run, and its number.
 Base = tuple[str, int]
 
 
+# What a launch does with memory.
+READS, WRITES = 1, 2
+
+
 class Pointer(NamedTuple):
-    """A word that is an address: `base` plus `delta` bytes."""
+    """A word that is an address: `base` plus `delta` bytes; of which launch, and what for."""
 
     word: int
     base: Base
     delta: int
+    call: int = 0
+    mode: int = READS | WRITES
 
 
 class LateWord(NamedTuple):
@@ -40,34 +48,24 @@ class LateWord(NamedTuple):
     word: int
     dtype: DType
     number: Any
-
-
-class Block:
-    """Memory taken in a run.
-
-    Attributes:
-        size: bytes.
-        first: the first launch that touches it; `last` the last one. -1 while none does.
-    """
-
-    __slots__ = ("first", "last", "size")
-
-    def __init__(self, size: int) -> None:
-        self.size = size
-        self.first = self.last = -1
+    call: int = 0
 
 
 class LaunchLog:
     """Launches of one thread, from the making of the log on.
 
     Attributes:
-        calls: the launches.
+        calls: the launches; `starts` has the first word of each, `words` counts them.
+        again: which launches may be made again: cheap ones that only write what they do not read.
         pointers, numbers: what to write into their words before they run again.
         blocks: memory taken.
+        last: the last launch that touches an input, by its number.
+        wishes: what a launch may write over what it reads.
         kept: owners of memory that stays where it is.
         guards: what native code wants to be entered around it.
         broken: why the run cannot be done again, None while it can.
         watches: indices were checked on the device.
+        within: plans that ran as part of it.
     """
 
     def __init__(self, inputs: Sequence[CubeTensor]) -> None:
@@ -75,12 +73,17 @@ class LaunchLog:
         self.calls: list[Call] = []
         self.pointers: list[Pointer] = []
         self.numbers: list[LateWord] = []
-        self.blocks: list[Block] = []
+        self.blocks: list[Span] = []
+        self.last: dict[int, int] = {}
+        self.wishes: list[Wish] = []
         self.kept: list[Any] = []
         self.guards: list[AbstractContextManager[Any]] = []
         self.broken: str | None = None
         self.watches = False
-        self._words = 0
+        self.within: list[Any] = []
+        self.words = 0
+        self.starts: list[int] = []
+        self.again: list[bool] = []
         self._inputs: dict[int, tuple[int, DeviceArray]] = {}
         # Start and size of memory, what it belongs to, and where offsets into that begin.
         self._ranges: list[tuple[int, int, Base, int]] = []
@@ -94,7 +97,7 @@ class LaunchLog:
     def taken(self, array: DeviceArray) -> None:
         """Note memory that the run took."""
         number = len(self.blocks)
-        self.blocks.append(Block(array.storage.bytes))
+        self.blocks.append(Span(array.storage.bytes))
         self._block_of[array.storage] = number
         start = array.storage.address
         self._ranges.append((start, array.storage.bytes, ("block", number), start))
@@ -125,78 +128,117 @@ class LaunchLog:
         program.launch(cubes, plain)
         if program.prints:
             self.broken = "a kernel prints"
-        at = self._add(program.prepared(cubes, plain))
-        for word, arg, dtype in zip(program.places, args, program.dtypes, strict=True):
+        kernel = program.kernel
+        at = self.words
+        now = self.add(program.prepared(cubes, plain), again=_cheap(kernel))
+        self._wished(kernel, cubes, args)
+        modes = _modes(kernel)
+        for word, arg, dtype, mode in zip(program.places, args, program.dtypes, modes, strict=True):
             if isinstance(arg, Late):
-                self.numbers.append(LateWord(at + word, dtype, arg))
+                self.numbers.append(LateWord(at + word, dtype, arg, now))
             elif isinstance(arg, DeviceArray):
                 base = self.base_of(arg)
                 if base is None:
                     self.kept.append(arg)
                 else:
-                    self._point(at + word, base, arg.pointer - self.start_of(base, arg))
+                    self.point(at + word, base, arg.pointer - self.start_of(base, arg), mode)
 
-    def native(self, call: Call, guard: AbstractContextManager[Any], keep: Any) -> None:
-        """Note native code that ran; what in its words is an address of the run is found out."""
-        at = self._add(call)
-        if guard not in self.guards:
+    def _wished(self, kernel: Kernel, cubes: tuple[int, int, int], args: Sequence[Any]) -> None:
+        """Note which results of a launch may lie over what it reads."""
+        found = _overlays(kernel)
+        if not found:
+            return
+        bases = [self.base_of(a) if a.__class__ is DeviceArray else None for a in args]
+        allowed = {(o.out, o.x) for o in found if _sure(o, args) and o.holds(args, cubes)}
+        for out, x in sorted(allowed):
+            to, given = bases[out], bases[x]
+            if to is None or given is None or to[0] != "block":
+                continue
+            # Whatever else of the same memory the launch touches must be as harmless.
+            same = [k for k, base in enumerate(bases) if base == given]
+            whole = args[out].offset == 0 == args[x].offset
+            if whole and bases.count(to) == 1 and all((out, k) in allowed for k in same):
+                number = given[1] if given[0] == "block" else -1 - given[1]
+                self.wishes.append(Wish(len(self.calls) - 1, to[1], number))
+
+    def native(
+        self, call: Call, guard: AbstractContextManager[Any] | None, keep: Any,
+        writes: int | None = None,
+    ) -> None:  # fmt: skip
+        """Note native code that ran; what in its words is an address of the run is found out.
+
+        Args:
+            call: it.
+            guard: what it wants to be entered around it, if anything.
+            keep: what its words point to beside memory of the run.
+            writes: the word whose memory alone it writes, and does not read; None if unknown.
+        """
+        at = self.words
+        self.add(call)
+        if guard is not None and guard not in self.guards:
             self.guards.append(guard)
         self.kept.append(keep)
         for k, word in enumerate(np.frombuffer(call.words + call.inner, np.int64).tolist()):
             # Later memory comes first: what was freed before it may have had the same place.
             for start, size, base, origin in reversed(self._ranges):
                 if start <= word < start + size:
-                    self._point(at + k, base, word - origin)
+                    mode = READS | WRITES
+                    if writes is not None:
+                        mode = WRITES if k == writes else READS
+                    self.point(at + k, base, word - origin, mode)
                     break
 
-    def _add(self, call: Call) -> int:
-        at = self._words
+    def empty(self) -> LaunchLog:
+        """Return a log without launches that is otherwise as this one."""
+        made = LaunchLog(())
+        made.kept, made.guards, made.watches = self.kept, self.guards, self.watches
+        made.within, made.broken = self.within, self.broken
+        return made
+
+    def add(self, call: Call, again: bool = False) -> int:
+        """Note a launch; return its number."""
+        self.starts.append(self.words)
         self.calls.append(call)
-        self._words += (len(call.words) + len(call.inner)) // 8
-        return at
+        self.again.append(again)
+        self.words += (len(call.words) + len(call.inner)) // 8
+        return len(self.calls) - 1
 
-    def _point(self, word: int, base: Base, delta: int) -> None:
-        self.pointers.append(Pointer(word, base, delta))
+    def point(self, word: int, base: Base, delta: int, mode: int = READS | WRITES) -> None:
+        """Note that a word of the last launch is an address."""
+        self.pointers.append(Pointer(word, base, delta, len(self.calls) - 1, mode))
+        now = len(self.calls) - 1
         if base[0] == "block":
-            block, now = self.blocks[base[1]], len(self.calls) - 1
-            block.first = now if block.first < 0 else block.first
-            block.last = now
+            self.blocks[base[1]].touched(now)
+        else:
+            self.last[base[1]] = now
 
 
-def packed_blocks(
-    blocks: Sequence[Block], inside: Sequence[bool], align: int
-) -> tuple[list[int], int]:
-    """Return places of blocks in one piece of memory, and its size.
+def _sure(over: Over, args: Sequence[Any]) -> bool:
+    """Return whether the numbers that a condition asks for are the same in every run."""
+    asked = [*over.zeros, *(k for pair in over.equals for k in pair)]
+    return not any(isinstance(args[k], Late) for k in asked)
 
-    Blocks whose launches do not overlap share memory. The largest is placed first, each in the
-    lowest gap between those that live while it does.
 
-    Args:
-        blocks: with size, first and last launch.
-        inside: which of them are placed; the others get 0.
-        align: bytes that every place is a multiple of.
+@lru_cache(4096)
+def _overlays(kernel: Kernel) -> list[Over]:
+    return overlays(kernel)
 
-    Example:
-        >>> a, b = Block(100), Block(100)
-        >>> a.first = a.last = 0
-        >>> b.first = b.last = 1
-        >>> packed_blocks([a, b], [True, True], 64)
-        ([0, 0], 128)
-    """
-    places, end = [0] * len(blocks), 0
-    done: list[int] = []
-    wanted = [k for k, ok in enumerate(inside) if ok]
-    for k in sorted(wanted, key=lambda k: (-blocks[k].size, k)):
-        block, at = blocks[k], 0
-        size = -(-block.size // align) * align
-        together = [
-            o for o in done if blocks[o].first <= block.last and block.first <= blocks[o].last
-        ]
-        for other in sorted(together, key=places.__getitem__):
-            if places[other] - at >= size:
-                break
-            at = max(at, places[other] + -(-blocks[other].size // align) * align)
-        places[k] = at
-        done.append(k)
-        end = max(end, at + size)
-    return places, end
+
+@lru_cache(4096)
+def _modes(kernel: Kernel) -> list[int]:
+    """Return what a kernel does with each parameter."""
+    reads, writes = read(kernel), written(kernel)
+    return [(READS if p in reads else 0) | (WRITES if p in writes else 0) for p in kernel.params]
+
+
+# Kernels whose loops walk what they read a few times, and no more.
+_WALKS = ("rows_", "columns_", "copy", "layer_norm", "rms_norm", "softmax", "log_softmax")
+
+
+@lru_cache(4096)
+def _cheap(kernel: Kernel) -> bool:
+    """Return whether a launch costs little more than its memory, and can be made again."""
+    names = {op.name for op in walk(kernel.body)}
+    if names & {"atomic", "atomic_cas", "print"} or read(kernel) & written(kernel):
+        return False
+    return not names & {"for", "while"} or kernel.name.startswith(_WALKS)

@@ -122,10 +122,22 @@ class CubeBackend(Backend):
         """Tell a watcher of every launch, by the clock of the device."""
         return watched(self.engine.client, watcher)
 
+    def same_objects(self, containers: Sequence[Any]) -> Callable[[], bool]:
+        """Return what tells whether containers are as they were, native where there is one."""
+        native = getattr(self.engine.client.runtime, "same_objects", super().same_objects)
+        found: Callable[[], bool] = native(containers)
+        return found
+
     def bound(self, run: Any, scalars: Sequence[tuple[int, int]]) -> Any:
         """Return a plan's function as one native call, where the device makes such calls."""
         if hasattr(self.engine.client.runtime, "sequence"):
             return Replayed(self.engine, run, scalars)
+        return run
+
+    def bound_step(self, run: Any, scalars: Sequence[tuple[int, int]], rematerialise: bool) -> Any:
+        """Return a captured step's function as one native call, where there are such calls."""
+        if hasattr(self.engine.client.runtime, "sequence"):
+            return Replayed(self.engine, run, scalars, whole=True, rematerialise=rematerialise)
         return run
 
 

@@ -12,19 +12,22 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
 from sys import getrefcount
 from typing import Any
 
 import numpy as np
 
+from burn_backend import Free, OverwrittenError
 from burn_cube import DeviceArray
 from burn_cube.spi import number_word, profiles
 from burn_cube_backend.engine import Engine
 from burn_cube_backend.late import Late, NeedsValue, Place, Run, can_be_late, late
-from burn_cube_backend.launch_log import LaunchLog, packed_blocks
+from burn_cube_backend.launch_log import LaunchLog
+from burn_cube_backend.memory_plan import Arrangement, Span, arranged
 from burn_cube_backend.payload import CubeTensor
-from burn_std import ReplayWarning, warn_user
+from burn_cube_backend.quick import Quick, Results, quick
+from burn_cube_backend.rematerialise import rematerialised
+from burn_std import DeviceLostError, ReplayWarning, warn_user
 
 Function = Callable[[Sequence[Any], Run], tuple[Any, ...]]
 # Layouts of the inputs of one plan that are remembered.
@@ -33,9 +36,14 @@ LAYOUTS = 64
 ATTEMPTS = 6
 # Replays after which another log is no attempt that failed: what changes seldom may change often.
 PAID = 4
-# Memory of results is taken over from results that nobody holds any more, up to this size.
-KEPT = 16 << 20
-ALIGN = 64
+# Memory of results is taken over from results that nobody holds any more, up to so many bytes of
+# one replay; what is larger is worth a request to the pool.
+KEPT = 1 << 20
+# So many results of one output are kept for that.
+MOST = 3
+# Bytes of results of one replay from which on they take the memory of inputs that die: to find out
+# who holds what costs more than smaller ones are worth.
+WORTH_OVERWRITING = 1 << 16
 
 
 def exact(value: Any) -> Any:
@@ -55,46 +63,112 @@ class Replay:
 
     Attributes:
         baked: numbers that are part of the launches, by place; a run with others needs another.
-        lates: places of the numbers that are not; `whole` those where that was no float.
+        lates: places of the numbers that are not; `ints` those where that was no float.
         checked: no late number was baked in.
         runs: how often it ran since anything else was tried.
+        scratch: bytes for what is made and dies inside.
+        live: the most bytes that live at once beside the inputs.
+        outs: how results are made again; `own` is the memory of those that need some, by size, with
+            arrays that may serve again, or None where none is kept.
+        over: which input's memory each result may take, by the result's place in `own`.
+        alike: which results are in all but their elements the tensors whose memory they take.
+        used: inputs whose address stands in a launch.
+        aliases: inputs that share memory, see `_aliases`.
     """
 
     def __init__(
         self, engine: Engine, log: LaunchLog, inputs: Sequence[CubeTensor], outs: Sequence[Any],
-        baked: dict[Place, Any], lates: tuple[Place, ...], whole: frozenset[Place],
+        baked: dict[Place, Any], lates: tuple[Place, ...], ints: frozenset[Place],
+        free: Free | None = None, rematerialise: bool = False,
     ) -> None:  # fmt: skip
         self.engine = engine
         self.baked = baked
         self.lates = lates
-        self.whole = whole
-        self.log = log
+        self.ints = ints
+        self.log = self.noted = log
         self.lock = threading.Lock()
         self.runs = 0
         self.checked = not lates
+        self.aliases = _aliases(inputs)
+        self.outs = [self._described(x) for x in outs]
+        own = sorted({o[1] for o in self.outs if o[0] == "block"})
+        if rematerialise and log.broken is None:
+            self.log = log = rematerialised(log, own)
         runtime: Any = engine.client.runtime
         self.calls = runtime.sequence(log.calls)
-        # The BLAS library is the only native code that wants one.
-        (self._guard,) = log.guards or [nullcontext()]
-        self._bases: Sequence[int] = ()
-        self._aliases = _aliases(inputs)
-        self._outs = [self._described(x) for x in outs]
-        own = sorted({o[1] for o in self._outs if o[0] == "block"})
-        self._own: list[tuple[int, list[DeviceArray]]] = [(log.blocks[b].size, []) for b in own]
-        self._number_of = {b: k for k, b in enumerate(own)}
-        inside = [k not in self._number_of and b.first >= 0 for k, b in enumerate(log.blocks)]
-        places, self.scratch = packed_blocks(log.blocks, inside, ALIGN)
-        self._used = sorted({p.base[1] for p in log.pointers if p.base[0] == "input"})
-        row = {("input", k): n for n, k in enumerate(self._used)}
-        row |= {("block", b): len(self._used) + k for b, k in self._number_of.items()}
-        last = len(self._used) + len(own)
-        self._words = np.array([p.word for p in log.pointers], np.int64)
-        self._rows = np.array([row.get(p.base, last) for p in log.pointers], np.int64)
-        self._deltas = np.array(
-            [p.delta + (0 if p.base in row else places[p.base[1]]) for p in log.pointers], np.int64
-        )
-        log.end()
-        self._numbers = [(n.word * 8, *number_word(n.dtype), n.number.read) for n in log.numbers]
+        number_of = {b: k for k, b in enumerate(own)}
+        self.number_of = number_of
+        plan = arranged(
+            log.blocks, own, log.wishes, self._given(inputs, free), self._heirs(free),
+            len(log.calls),
+        )  # fmt: skip
+        if sum(log.blocks[b].size for b in plan.over) < WORTH_OVERWRITING:
+            plan = arranged(log.blocks, own, log.wishes, {}, {}, len(log.calls))
+        self.scratch, self.live = plan.size, plan.live
+        self.over = {number_of[b]: k for b, k in plan.over.items()}
+        # Another result may be another window on the same block.
+        self.alike = [
+            o[0] == "block" and o[1] in plan.over and _alike(inputs[plan.over[o[1]]], o)
+            for o in self.outs
+        ]
+        self.own: list[tuple[int, list[DeviceArray] | None]] = []
+        left = KEPT
+        for k, b in enumerate(own):
+            size = log.blocks[b].size
+            again = k not in self.over and size <= left
+            self.own.append((size, [] if again else None))
+            left -= size if again else 0
+        self._whole: dict[int, tuple[int, Results]] = {}
+        self.held: DeviceArray | None = None
+        self._placed(plan)
+        self.noted.end()
+        self.numbers = [(n.word * 8, *number_word(n.dtype), n.number.read) for n in log.numbers]
+
+    def _placed(self, plan: Arrangement) -> None:
+        """Find out what to write where: the base that each address counts from, and how far."""
+        log = self.log
+        self.used = sorted({p.base[1] for p in log.pointers if p.base[0] == "input"})
+        row = {("input", k): n for n, k in enumerate(self.used)}
+        row |= {("block", b): len(self.used) + k for b, k in self.number_of.items()}
+        last = len(self.used) + len(self.number_of)
+
+        def place(base: tuple[str, int]) -> tuple[int, int]:
+            if base[0] == "input":
+                return row[base], 0
+            host, at = plan.places[base[1]]
+            return (last if host < 0 else row["block", host]), at
+
+        found = [place(p.base) for p in log.pointers]
+        words = [p.word for p in log.pointers]
+        rows = [r for r, _ in found]
+        deltas = [p.delta + at for p, (_, at) in zip(log.pointers, found, strict=True)]
+        self._words, self._rows = np.array(words, np.int64), np.array(rows, np.int64)
+        self._deltas = np.array(deltas, np.int64)
+        # A runtime without one has its own way to change addresses.
+        placed = getattr(self.calls, "placed", None)
+        self.builtin = None if placed is None else placed(words, rows, deltas)
+
+    def _given(self, inputs: Sequence[CubeTensor], free: Free | None) -> dict[int, Span]:
+        """Return the inputs whose memory a result may take, until when they are read."""
+        if free is None:
+            return {}
+        # What a result succeeds will be free, even where this run is only written down.
+        heirs = set(free.heirs.values())
+        unread = free(range(len(inputs)))
+        shared = {k for pair in self.aliases for k in pair[:2]}
+        shared.update(o[1] for o in self.outs if o[0] == "input")
+        return {
+            k: Span(x.buf.storage.bytes, 0, self.log.last.get(k, -1))
+            for k, x in enumerate(inputs)
+            # What was a number got its memory while it was written down; another run's has none.
+            if k not in shared and x.buf is not None and x.value is None and x.buf.offset == 0
+            if k in heirs or unread[k]
+        }
+
+    def _heirs(self, free: Free | None) -> dict[int, int]:
+        """Return the input that a result succeeds, by the result's block."""
+        pairs = () if free is None else free.heirs.items()
+        return {self.outs[o][1]: k for o, k in pairs if self.outs[o][0] == "block"}
 
     def _described(self, x: Any) -> tuple[Any, ...]:
         """Return how an output is made again."""
@@ -113,7 +187,7 @@ class Replay:
 
     def fits(self, inputs: Sequence[CubeTensor]) -> bool:
         """Return whether inputs that shared memory still do, at the same distances."""
-        for a, b, distance in self._aliases:
+        for a, b, distance in self.aliases:
             one, other = inputs[a].buf, inputs[b].buf
             if one is None or other is None or one.storage is not other.storage:
                 return False
@@ -121,52 +195,46 @@ class Replay:
                 return False
         return True
 
-    def write(self, bases: Sequence[int], run: Run) -> None:
-        """Write addresses and numbers of a run into the words."""
+    def write(self, arrays: Sequence[DeviceArray], run: Run) -> None:
+        """Write places of memory and numbers of a run into the words."""
+        self.calls.locate(self._words, self._rows, self._deltas, arrays)
         words = self.calls.words
-        if bases != self._bases:
-            words[self._words] = np.array(bases, np.int64)[self._rows] + self._deltas
-            self._bases = bases
-        for at, word, converted, read in self._numbers:
+        for at, word, converted, read in self.numbers:
             word.pack_into(words, at, converted(read(run)))
 
-    def run(self, inputs: Sequence[CubeTensor], run: Run) -> tuple[Any, ...]:
-        """Make the launches on inputs; the lock is held."""
-        engine, log = self.engine, self.log
-        self.runs += 1
-        own = [self._memory(k) for k in range(len(self._own))]
-        bases = [inputs[k].buf.pointer for k in self._used]  # type: ignore[union-attr]  # logged
-        bases += [a.pointer for a in own]
-        scratch = engine.scratch(self.scratch)
-        bases.append(0 if scratch is None else scratch.pointer)
-        self.write(bases, run)
-        if log.watches:
-            engine.record()
-        with self._guard:
-            self.calls.run()
-        return tuple([self._made(o, inputs, own, run) for o in self._outs])
+    def whole(self) -> dict[int, tuple[int, Results]]:
+        """Return the memory, by number, of which one result alone is made, and its results."""
+        outs = [o[1] for o in self.outs if o[0] == "block"]
+        for at, (kind, block, array, bare) in enumerate(self.outs):
+            if kind == "block" and outs.count(block) == 1:
+                number = self.number_of[block]
+                size, kept = self.own[number]
+                most = 0 if kept is None else MOST
+                self._whole[number] = at, Results(self.engine, size, array, bare, most)
+        return self._whole
 
-    def _memory(self, k: int) -> DeviceArray:
+    def memory(self, k: int) -> DeviceArray:
         """Return memory for a result: that of an earlier one that is gone, or new."""
-        size, kept = self._own[k]
+        size, kept = self.own[k]
+        if kept is None:
+            return self.engine.memory(size)
         for array in kept:
             # references: the list, the loop, the argument of getrefcount; the array's own
             if getrefcount(array) == 3 and getrefcount(array.storage) == 2:
                 return array
         made = self.engine.memory(size)
-        if size <= KEPT and len(kept) < 3:
+        if len(kept) < MOST:
             kept.append(made)
         return made
 
-    def _made(
-        self, out: tuple[Any, ...], inputs: Sequence[CubeTensor], own: Sequence[DeviceArray],
+    def made(
+        self, out: tuple[Any, ...], inputs: Sequence[CubeTensor], memory: DeviceArray | None,
         run: Run,
     ) -> CubeTensor:  # fmt: skip
+        """Return a result, in memory of its own if it needs some."""
         kind, number, array, bare = out
-        if kind == "block":
-            memory = own[self._number_of[number]]
-            shape, dtype, strides, offset = array
-            buf = DeviceArray(memory.client, memory.storage, shape, dtype, strides, offset)
+        if memory is not None:
+            buf = DeviceArray(memory.client, memory.storage, *array)
         elif kind == "input":
             buf = inputs[number].buf
         elif kind == "number":
@@ -178,25 +246,58 @@ class Replay:
             return bare  # type: ignore[no-any-return]
         return bare.on(buf)  # type: ignore[no-any-return]
 
-    def agrees(self, other: LaunchLog, bases: Sequence[int], run: Run) -> bool:
+    def agrees(self, other: LaunchLog, run: Run) -> bool:
         """Return whether another logged run made the launches that this one would make."""
-        calls = [(c.function, c.parts, c.grain) for c in self.log.calls]
+        noted = self.noted
+        calls = [(c.function, c.parts, c.grain) for c in noted.calls]
         if calls != [(c.function, c.parts, c.grain) for c in other.calls]:
             return False
-        if self.log.pointers != other.pointers:
+        if noted.pointers != other.pointers:
             return False
-        self.write(bases, run)
-        mine = self.calls.words.copy()
-        theirs = np.frombuffer(b"".join(c.words + c.inner for c in other.calls), np.int64).copy()
-        for words in (mine, theirs):
-            words[self._words] = 0
-            words[self.calls.inner_words] = 0
+        both: list[Any] = [
+            np.frombuffer(bytearray(b"".join(c.words + c.inner for c in log.calls)), np.int64)
+            for log in (noted, other)
+        ]
+        mine, theirs = both
+        for n in noted.numbers:
+            word, converted = number_word(n.dtype)
+            word.pack_into(mine, n.word * 8, converted(n.number.read(run)))
+        at = np.array([p.word for p in noted.pointers], np.int64)
+        for words in both:
+            self.calls.blank(words, at)
         return bool((mine == theirs).all())
 
     def forget(self) -> None:
         """Let go of memory for results to come."""
-        for _, kept in self._own:
-            kept.clear()
+        for _, kept in self.own:
+            if kept is not None:
+                kept.clear()
+        for _, results in self._whole.values():
+            results.kept.clear()
+
+
+def overwritten(cause: Exception, inputs: tuple[int, ...]) -> Exception:
+    """Return the error of a run that failed when inputs may have been written over."""
+    if isinstance(cause, DeviceLostError) or not inputs:
+        return cause
+    error = OverwrittenError(
+        "flush", "the launches of a plan are made", got=f"{type(cause).__name__}: {cause}"
+    )
+    error.inputs = inputs
+    return error
+
+
+def _alike(x: CubeTensor, out: tuple[Any, ...]) -> bool:
+    """Return whether an input is what a result in its memory would be."""
+    (shape, dtype, strides, offset), bare = out[2:]
+    buf = x.buf
+    return (
+        x.__class__ is CubeTensor
+        and buf is not None
+        and (x.shape, x.strides, x.offset, x.dtype)
+        == (bare.shape, bare.strides, bare.offset, bare.dtype)
+        and (buf.shape, buf.dtype, buf.strides, buf.offset) == (shape, dtype, strides, offset)
+    )
 
 
 def _aliases(inputs: Sequence[CubeTensor]) -> list[tuple[int, int, int]]:
@@ -216,7 +317,7 @@ def _aliases(inputs: Sequence[CubeTensor]) -> list[tuple[int, int, int]]:
 class Layout:
     """What is known of a plan for inputs of one layout: numbers of the last run, replay."""
 
-    __slots__ = ("attempts", "numbers", "replay", "shapes", "why")
+    __slots__ = ("attempts", "numbers", "quick", "replay", "shapes", "why")
 
     def __init__(self, numbers: tuple[Any, ...], shapes: list[Any]) -> None:
         self.numbers = numbers
@@ -224,6 +325,11 @@ class Layout:
         self.attempts = 0
         self.why = ""
         self.replay: Replay | None = None
+        self.quick: Quick = _nothing
+
+
+def _nothing(inputs: Sequence[Any], run: Run, free: Free | None = None) -> None:
+    """Do not serve."""
 
 
 class Replayed:
@@ -233,23 +339,59 @@ class Replayed:
         engine: the device.
         function: `(payloads of the inputs, run-time values by slot) -> payloads`.
         scalars: places of run-time values that are numbers.
+        whole: the function is a whole step, whose other run-time values stay as they are.
+        rematerialise: compute cheap values again where that makes the peak of memory smaller.
+
+    Attributes:
+        overwrites: it may write over inputs that `free` gives it.
+        quick: what served the last run and may serve the next, without anything to write over;
+            None where it does not.
     """
 
-    def __init__(self, engine: Engine, function: Function, scalars: Sequence[Place]) -> None:
+    overwrites = False
+
+    def __init__(
+        self, engine: Engine, function: Function, scalars: Sequence[Place], *,
+        whole: bool = False, rematerialise: bool = False,
+    ) -> None:  # fmt: skip
         self.engine = engine
         self.function = function
         self.scalars = tuple(scalars)
-        self._extents: list[Place] | None = None
+        self.whole = whole
+        self.rematerialise = rematerialise
+        self._extents: list[Place] | None = [] if whole else None
         self._layouts: dict[Any, Layout] = {}
         self._late: set[Place] = set()
         self._asked: set[Place] = set()
         self._said = False
+        self.quick: Quick | None = None
+        self._last: Quick | None = None
         engine.replayed.add(self)
 
-    def __call__(self, inputs: Sequence[Any], run: Run) -> tuple[Any, ...]:
-        """Run the plan."""
+    def __call__(
+        self, inputs: Sequence[Any], run: Run, free: Free | None = None
+    ) -> tuple[Any, ...]:
+        """Run the plan.
+
+        Args:
+            inputs: payloads.
+            run: run-time values by slot.
+            free: says of an input whether nobody will read it any more.
+        """
+        last = self._last
+        if last is not None:
+            outs = last(inputs, run, free)  # what served the last run may serve this one
+            if outs is not None:
+                return outs
+        return self._found(inputs, run, free)
+
+    def _found(self, inputs: Sequence[Any], run: Run, free: Free | None) -> tuple[Any, ...]:
+        """Run the plan by what is known of inputs of this layout."""
         engine = self.engine
-        if profiles() or engine.log is not None:
+        log = engine.log
+        if profiles() or log is not None:
+            if log is not None and not self.whole:
+                log.within.append(self)
             return self.function(inputs, run)
         key = self._key(inputs, run)
         if key is None:
@@ -267,8 +409,12 @@ class Replayed:
                 ):
                     self._say("parts")
                 del self._layouts[next(iter(self._layouts))]
-            self._layouts[key] = Layout(numbers, shapes)
-            return self.function(inputs, run)
+            layout = self._layouts[key] = Layout(numbers, shapes)
+            if not self.whole:
+                return self.function(inputs, run)
+            # What changes from step to step is known beforehand.
+            places = (p for p in self.scalars if p not in self._asked)
+            self._late.update(p for p in places if can_be_late(run[p[0]][p[1]]))
         replay = layout.replay
         if replay is None:
             pass
@@ -277,14 +423,15 @@ class Replayed:
         elif not self._same(replay, numbers):
             layout.why = "numbers"
         else:
-            if (replay.checked or numbers == layout.numbers) and replay.lock.acquire(False):
-                try:
-                    return replay.run(inputs, run)
-                finally:
-                    replay.lock.release()
+            if replay.checked or numbers == layout.numbers:
+                outs = layout.quick(inputs, run, free)
+                if outs is not None:
+                    self._last = layout.quick if replay.checked else None
+                    self.quick = None if replay.over else self._last
+                    return outs
             if replay.checked:  # another thread is in it
                 return self.function(inputs, run)
-        return self._logged(layout, inputs, run, numbers)
+        return self._logged(layout, inputs, run, numbers, key, free)
 
     def _key(self, inputs: Sequence[Any], run: Run) -> Any:
         """Return the layout of the inputs and all extents; None for inputs that are no tensors."""
@@ -300,16 +447,17 @@ class Replayed:
         return tuple(layouts), tuple([run[s][k] for s, k in places])
 
     def _same(self, replay: Replay, numbers: tuple[Any, ...]) -> bool:
-        baked, whole = replay.baked, replay.whole
+        baked, ints = replay.baked, replay.ints
         # Code may ask for the class of a late number.
         return all(
-            baked[p] == n if p in baked else (n.__class__ is tuple) is (p in whole)
+            baked[p] == n if p in baked else (n.__class__ is tuple) is (p in ints)
             for p, n in zip(self.scalars, numbers, strict=True)
         )
 
     def _logged(
-        self, layout: Layout, inputs: Sequence[CubeTensor], run: Run, numbers: tuple[Any, ...]
-    ) -> tuple[Any, ...]:
+        self, layout: Layout, inputs: Sequence[CubeTensor], run: Run, numbers: tuple[Any, ...],
+        key: tuple[tuple[Any, ...], tuple[Any, ...]], free: Free | None,
+    ) -> tuple[Any, ...]:  # fmt: skip
         """Run the plan and note what it does."""
         engine = self.engine
         if layout.replay is not None and layout.replay.runs >= PAID:
@@ -332,18 +480,20 @@ class Replayed:
                 values[k] = late(values[k], (slot, k))
                 marked[slot] = tuple(values)
             log = LaunchLog(inputs)
+            engine.end_scratch()
             engine.client.log = log
             try:
                 outs = self.function(inputs, marked)
             finally:
                 engine.client.log = None
+            # Before another thread notes a run: it goes on where this one ends.
+            self._keep(layout, log, inputs, outs, run, numbers, lates, key, free)
         except NeedsValue as asked:
             self._late.discard(asked.place)
             self._asked.add(asked.place)
             return self.function(inputs, run)
         finally:
             engine.log_lock.release()
-        self._keep(layout, log, inputs, outs, run, numbers, lates)
         return tuple([_plain(x) for x in outs])
 
     def _given_up(self, layout: Layout) -> None:
@@ -370,27 +520,40 @@ class Replayed:
                 "Pass them as tensors, or keep them the same.",
             ),
         }[why]
-        warn_user(ReplayWarning(self.function.__code__.co_filename.strip("<>"), *what))
+        name = "a captured step" if self.whole else self.function.__code__.co_filename.strip("<>")
+        warn_user(ReplayWarning(name, *what))
 
     def _keep(
         self, layout: Layout, log: LaunchLog, inputs: Sequence[CubeTensor], outs: Sequence[Any],
         run: Run, numbers: tuple[Any, ...], lates: tuple[Place, ...],
+        key: tuple[tuple[Any, ...], tuple[Any, ...]], free: Free | None,
     ) -> None:  # fmt: skip
         old = layout.replay
-        layout.replay = None
+        layout.replay = self.quick = self._last = None
+        layout.quick = _nothing
         if log.broken is None:
             known = dict(zip(self.scalars, numbers, strict=True))
-            whole = frozenset(p for p in lates if known[p].__class__ is tuple)
+            ints = frozenset(p for p in lates if known[p].__class__ is tuple)
             baked = {p: n for p, n in known.items() if p not in lates}
-            made = Replay(self.engine, log, inputs, outs, baked, lates, whole)
-            if lates and old is not None and (old.lates, old.whole) == (lates, whole):
-                zeros = [0] * (len(old._used) + len(old._own) + 1)
-                made.checked = old.agrees(log, zeros, run)
+            made = Replay(
+                self.engine, log, inputs, outs, baked, lates, ints, free, self.rematerialise
+            )
+            if lates and old is not None and (old.lates, old.ints) == (lates, ints):
+                made.checked = old.agrees(log, run)
                 if not made.checked:
                     self._asked.update(lates)
                     self._late.difference_update(lates)
             if made.log.broken is None:
+                assert self._extents is not None  # noqa: S101 - `_key` set it
+                extents = list(zip(self._extents, key[1], strict=True))
+                layout.quick = quick(made, key[0], extents, exact, overwritten)
                 layout.replay = made
+                for part in log.within:
+                    part.forget()
+                if self.whole:
+                    # From now on a step needs one piece of memory in place of all those blocks.
+                    self.engine.client.memory_cleanup()
+                self.overwrites = self.overwrites or bool(made.over)
                 return
         layout.attempts = ATTEMPTS
 

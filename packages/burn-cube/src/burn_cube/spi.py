@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from burn_cube.aliasing import Over as Over, overlays as overlays
 from burn_cube.autotune import (
     Candidate as Candidate,
     Tuner as Tuner,
@@ -41,6 +42,7 @@ from burn_cube.runtime.cache import (
 )
 from burn_cube.runtime.cuda_calls import CudaCall as CudaCall
 from burn_cube.runtime.native_calls import NativeCall as NativeCall, number_word as number_word
+from burn_cube.runtime.opencl_calls import OpenClCall as OpenClCall
 from burn_cube.runtime.profiling import profiles as profiles
 from burn_cube.types import (
     Memory as Memory,

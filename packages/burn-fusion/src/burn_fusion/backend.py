@@ -16,14 +16,17 @@ from burn_backend import (
     payload_names,
     specs_of,
 )
-from burn_fusion.recorder import CAP, SOFT, Recorder
+from burn_fusion.recorder import BUDGET, CAP, SOFT, Recorder, Shield
 from burn_fusion.segment import Poison, Rebinding, Segment, Value, axis_classes
 from burn_fusion.step import StepLog
 from burn_fusion.watching import Watched
+from burn_fusion.whole import WholeStep
 from burn_ir import CATALOG, Entry, Program, Runtime, Spec
 from burn_std import PLAIN, CaptureError, DType
 
 _CUT_BEFORE = ("contract", "opaque", "effect")
+# Whose results count for the budget: large ones come from here, and cheap operations stay cheap.
+_COUNTED = (*_CUT_BEFORE, "random")
 
 
 class FusionBackend(Backend):
@@ -32,9 +35,11 @@ class FusionBackend(Backend):
     keeps_scalars = False
     records = True
 
-    def __init__(self, inner: Backend, soft: int = SOFT, cap: int = CAP) -> None:
+    def __init__(
+        self, inner: Backend, soft: int = SOFT, cap: int = CAP, budget: int = BUDGET
+    ) -> None:
         self.name = f"fusion<{inner.name}>"
-        self._soft, self._cap = soft, cap
+        self._soft, self._cap, self._budget = soft, cap, budget
         self.inner = inner
         super().__init__(inner.table, {d: d for d in PLAIN if inner.supports_dtype(d)})
         self.recorder = Recorder(inner)
@@ -191,8 +196,13 @@ class FusionBackend(Backend):
         try:
             yield log
             self.recorder.flush_open()
+            log.let_go()
         finally:
             self.recorder.tls.log = None
+
+    def whole_step(self, *about: Any) -> WholeStep:
+        """Return the plans of a captured step as one function; see `WholeStep`."""
+        return WholeStep(self.recorder, *about)
 
     def settled(self, payload: Value) -> Any:
         """Return what a value stands for, running its segment if need be."""
@@ -201,6 +211,14 @@ class FusionBackend(Backend):
     def standing_for(self, buf: Any) -> Value:
         """Return a value that stands for a payload of the inner backend."""
         return self._value(buf)
+
+    def shield(self) -> Shield:
+        """Return what holds Ctrl-C back while a step writes over its state."""
+        return Shield()
+
+    def same_objects(self, containers: Sequence[Any]) -> Callable[[], bool]:
+        """Return the inner backend's answer."""
+        return self.inner.same_objects(containers)
 
     def _not_in_a_step(self, op: str) -> None:
         log = self.recorder.tls.log
@@ -268,7 +286,11 @@ class FusionBackend(Backend):
         if entry.klass in _CUT_BEFORE:
             constants["CONTENT"] = recorder.content_cut
             soft, cap = self._soft, self._cap
-            body.append(f"if k_ >= {soft} and (k_ >= {cap} or CONTENT(vals_)): CUT(h_); continue")
+            most = self._budget
+            body.append(
+                f"if (k_ >= {soft} or seg_.made > {most}) and "
+                f"(k_ >= {cap} or seg_.made > {2 * most} or CONTENT(vals_)): CUT(h_); continue"
+            )
         else:
             body.append(f"if k_ >= {self._cap}: CUT(h_); continue")
         code = [str(entry.code)]
@@ -293,13 +315,7 @@ class FusionBackend(Backend):
         if classed:
             outs = "TUPLE([CLASSES[e_[0]] for e_ in specs_])" if entry.multi else "CLASSES[sh_]"
             code.append(outs)
-        if entry.inputs:
-            constants["TAKE"] = recorder.take
-            given = ", ".join(f"{i.name}_v" for i in entry.inputs)
-            body.append(f"try: c_ = ({', '.join(code)},)")
-            body.append(f"except KeyError: TAKE(seg_, ({given},)); continue")
-        else:
-            body.append(f"c_ = ({', '.join(code)},)")
+        body.append(f"c_ = ({', '.join(code)},)")
         if entry.multi:
             body += _MANY
         else:
@@ -308,6 +324,9 @@ class FusionBackend(Backend):
             if runtime:
                 body.append(f"seg_.rt[k_] = ({', '.join(runtime)},)")
             body.append("vals_.append(r_)")
+            if entry.klass in _COUNTED:
+                constants["SIZES"] = recorder.sizes
+                body.append("seg_.made += SIZES[sh_] * od_.bits")
         if entry.multi and runtime:
             body.insert(-1, f"seg_.rt[k_] = ({', '.join(runtime)},)")
         body.append("if h_.seg is seg_: break")

@@ -13,7 +13,7 @@ from typing import Any
 from burn_backend import API_VERSION, Backend, Fragments, Kernel
 from burn_fusion.backend import FusionBackend
 from burn_fusion.recorder import Recorder
-from burn_fusion.segment import Holder, Segment, Value
+from burn_fusion.segment import Holder, Segment, Slots, Value
 from burn_ir import CATALOG, Entry, Program, Runtime
 from burn_std import PLAIN, CaptureError, DType, parse_dtype
 
@@ -95,22 +95,19 @@ class HostBackend(Backend):
 class GraphRecorder(Recorder):
     """Keeps all that is recorded, and runs nothing."""
 
-    def take(self, seg: Segment, inputs: Sequence[Any]) -> None:
-        """Take values from outside; each must be one that came from the host."""
-        slots = seg.slots
-        for given in inputs:
-            for value in (given,) if given.__class__ is Value else given or ():
-                if value.seg is seg or value in slots:
-                    continue
-                if value.seg is not None:
-                    raise CaptureError(
-                        "graph", "a graph reads its arguments and what came from the host",
-                        got=f"{value.dtype.name}{list(value.shape)} recorded outside of it",
-                        remedy="Compute it inside, pass it as an argument, or move a module that "
-                        "has values: model.to_device(burn.Device.capture()).",
-                    )  # fmt: skip
-                slots[value] = -1 - len(seg.ext)
-                seg.ext.append(value)
+    def take(self, slots: Slots, value: Value) -> int:
+        """Take a value from outside; it must be one that came from the host."""
+        if value.seg is not None:
+            raise CaptureError(
+                "graph", "a graph reads its arguments and what came from the host",
+                got=f"{value.dtype.name}{list(value.shape)} recorded outside of it",
+                remedy="Compute it inside, pass it as an argument, or move a module that "
+                "has values: model.to_device(burn.Device.capture()).",
+            )  # fmt: skip
+        ext = self.tls.h.seg.ext
+        slots[value] = slot = -1 - len(ext)
+        ext.append(value)
+        return slot
 
     def buffer(self, value: Value) -> Any:
         """Return what came from the host.
@@ -133,7 +130,7 @@ class GraphBackend(FusionBackend):
     """Records, and gives what was recorded as a program."""
 
     def __init__(self) -> None:
-        super().__init__(HostBackend(), soft=_NO_CUT, cap=_NO_CUT)
+        super().__init__(HostBackend(), soft=_NO_CUT, cap=_NO_CUT, budget=_NO_CUT)
         self.name = "capture"
         self.recorder = GraphRecorder(self.inner)
 
@@ -184,7 +181,7 @@ class GraphBackend(FusionBackend):
     def graph(self) -> Iterator[Holder]:
         """Record into a segment of its own inside the block."""
         holder = self.recorder.tls.h
-        old, holder.seg = holder.seg, Segment()
+        old, holder.seg = holder.seg, Segment(self.recorder.take)
         try:
             yield holder
         finally:

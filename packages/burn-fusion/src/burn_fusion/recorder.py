@@ -1,8 +1,8 @@
 """The recorder of one resource: cutting, sealing, flushing, and what follows a failure.
 
-Flushing happens at reads, at content-defined points before large operations, at a hard cap, and
-when the segment alone keeps many bytes of externals; never because of memory pressure, so the same
-program is always cut at the same places.
+Flushing happens at reads, at content-defined points before large operations once there are many
+operations or many recorded bytes, at a hard cap, and when the segment alone keeps many bytes of
+externals; never because of memory pressure, so the same program is always cut at the same places.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ from __future__ import annotations
 import signal
 import threading
 import weakref
-from collections.abc import Sequence
 from contextlib import suppress
 from itertools import islice
 from math import prod
@@ -27,19 +26,42 @@ from burn_fusion.segment import (
     Local,
     Poison,
     Segment,
+    Slots,
     Value,
     axis_classes,
     live_slots,
 )
 from burn_fusion.step import PlanRun
+from burn_fusion.unread import Unread
 from burn_ir import CATALOG
 from burn_std import BurnError, DeviceLostError, ExecutionError
 
 # A whole training step of a small model stays one segment: its optimizer ends it.
 SOFT = 256
 CAP = 1024
+# Bits of results after which a segment is cut at the next place that its content allows: 4 GiB.
+# After twice as many it is cut before any large operation.
+BUDGET = 8 << 32
 # Operations over all remembered plans; a key costs about as much as its program.
 REMEMBERED = 2**18
+
+
+class Known(dict[Any, Plan]):
+    """The plans of one program, by what is live and what may be overwritten.
+
+    Attributes:
+        codes, specs: the program.
+        follower: the program that was run after it the last time. A loop runs the same programs in
+            the same order, and comparing with one costs half of looking it up.
+    """
+
+    __slots__ = ("codes", "follower", "specs")
+
+    def __init__(self, codes: tuple[Any, ...], specs: tuple[Any, ...]) -> None:
+        super().__init__()
+        self.codes = codes
+        self.specs = specs
+        self.follower: Known | None = None
 
 
 class Recorder:
@@ -50,24 +72,29 @@ class Recorder:
         tls: per thread, `tls.h.seg` is the open segment.
         classes: shape to axis classes, remembered.
         sizes: shape to number of elements, remembered.
-        programs: plans by program, then by what is live and what may be overwritten.
+        programs: plans by program; `newest` is the one that ran last, of any thread.
         plans_made, flushes: counts for reports and tests.
         lost: the fault of the device, after which nothing on it has a value.
+        watched: `function_of` is another one, which measures.
     """
 
     def __init__(self, inner: Backend) -> None:
         self.inner = inner
         self.lock = threading.RLock()
         self.holders: list[weakref.ref[Holder]] = []
-        self.tls = Local(self._register)
+        self.tls = Local(self._register, self.take)
         self.classes = Memo(axis_classes)
         self.sizes: Memo = Memo(prod)
-        self.programs: dict[Any, dict[Any, Plan]] = {}
+        self.programs: dict[Any, Known] = {}
+        self.newest: Known | None = None
+        # Most backends give every result memory of its own and overwrite nothing.
+        self.overwrites = type(inner).owned is not Backend.owned
         self.remembered = 0
         self.churn = Churn()
         self.plans_made = 0
         self.flushes = 0
         self.lost: DeviceLostError | None = None
+        self.watched = False
 
     def _register(self, holder: Holder) -> None:
         with self.lock:
@@ -87,31 +114,32 @@ class Recorder:
         """
         return hash(tuple([v.op[0] for v in vals[-16:]])) & 3 == 0
 
-    def take(self, seg: Segment, inputs: Sequence[Any]) -> None:
-        """Take externals into a segment; called when an operation meets one there first.
+    def take(self, slots: Slots, value: Value) -> int:
+        """Take a value from outside into the open segment, when an operation meets it there first.
 
-        Cuts when the segment alone keeps too many bytes alive. The operation that asked records
-        itself again, in what is then the open segment.
+        Cuts when the segment alone keeps too many bytes alive. Then, and when another thread sealed
+        the segment meanwhile, the slot does not count: the operation that asked sees that its
+        segment is not open any more and records itself again.
 
         Args:
-            seg: the segment.
-            inputs: what the operation reads: values, None, lists of values.
+            slots: of the segment.
+            value: what the operation reads.
         """
-        slots = seg.slots
-        for given in inputs:
-            for value in (given,) if given.__class__ is Value else given or ():
-                if value.seg is seg or value in slots:
-                    continue
-                self.buffer(value)  # runs the segment that makes it, raises what went wrong there
-                seg.bits += self.sizes[value.shape] * value.dtype.bits
-                if seg.bits > seg.limit and self._kept_too_much(seg):
-                    self.flush(seg)
-                # In this order: a Ctrl-C between the two leaves an external that nothing reads. The
-                # other way round the next one would get the slot of this one.
-                seg.ext.append(value)
-                slots[value] = -len(seg.ext)
-                if seg is not self.tls.h.seg:
-                    return
+        seg = self.tls.h.seg
+        if seg.slots is not slots:
+            return 0
+        if value.seg is not None or value.buf.__class__ is Poison or self.lost is not None:
+            self.buffer(value)  # runs the segment that makes it, raises what went wrong there
+        seg.bits = bits = seg.bits + self.sizes[value.shape] * value.dtype.bits
+        if bits > seg.limit and self._kept_too_much(seg):
+            self.flush(seg)
+            return 0
+        # In this order: a Ctrl-C between the two leaves an external that nothing reads. The other
+        # way round the next one would get the slot of this one.
+        ext = seg.ext
+        ext.append(value)
+        slots[value] = slot = -len(ext)
+        return slot
 
     def _kept_too_much(self, seg: Segment) -> bool:
         """Return whether the open segment alone keeps more than it may; else look again later."""
@@ -146,7 +174,7 @@ class Recorder:
         """Flush the segments of all threads."""
         for known in self.holders:
             holder = known()
-            if holder is not None:
+            if holder is not None and holder.seg.vals:
                 self.flush(holder.seg)
 
     def seal(self, seg: Segment) -> None:
@@ -155,7 +183,7 @@ class Recorder:
             for known in self.holders:
                 holder = known()
                 if holder is not None and holder.seg is seg:
-                    holder.seg = Segment()
+                    holder.seg = Segment(self.take)
 
     def flush(self, seg: Segment) -> None:
         """Seal and run a segment; safe from any thread."""
@@ -163,7 +191,7 @@ class Recorder:
         if h.seg is seg:
             if not seg.vals:
                 return
-            h.seg = Segment()
+            h.seg = Segment(self.take)
         else:
             self.seal(seg)
         with seg.lock:
@@ -174,7 +202,7 @@ class Recorder:
             except KeyboardInterrupt:
                 # A sealed segment is finished first; `_run` goes on where it was. What failed
                 # there is told to whoever reads it.
-                with _Shield(), suppress(BurnError):
+                with Shield(), suppress(BurnError):
                     self._run(seg)
                 raise
 
@@ -215,7 +243,7 @@ class Recorder:
             seg.vals.clear()
         seg.vals = []
         seg.ext = []
-        seg.slots = {}
+        seg.slots.clear()
         seg.rt = {}
         seg.rebinds = []
         seg.outcome = seg.error = seg.cause = None
@@ -230,12 +258,12 @@ class Recorder:
         ext = seg.ext[:]
         live = live_slots(vals, count)
         # What is written down runs again on the same inputs.
-        again = self.tls.log is not None
-        donate = self._donated(ext) if ext and not again else frozenset()
+        may = self.overwrites and self.tls.log is None
+        donate = self._donated(ext) if may else _NOTHING
         plan = self._plan(vals, count, ext, live, donate)
-        if plan.donate:
+        if plan.donate or getattr(plan.run, "overwrites", False):
             # Overwritten inputs cannot be run again, so an interrupt waits.
-            with _Shield():
+            with Shield():
                 self.launch(seg, plan, ext)
         else:
             self.launch(seg, plan, ext)
@@ -248,16 +276,20 @@ class Recorder:
     def launch(self, seg: Segment, plan: Plan, ext: list[Value]) -> None:
         """Run a plan and note what it returned."""
         run = self.function_of(plan)
+        log = self.tls.log
+        if log is not None:
+            log.let_go()
         payloads = [v.buf for v in ext]
         runner = self.inner.runner
         try:
-            if runner is None:
+            if hasattr(run, "overwrites"):
+                seg.outcome = (plan.live, run(payloads, seg.rt, Unread(seg, ext, plan.live)))
+            elif runner is None:
                 seg.outcome = (plan.live, run(payloads, seg.rt))
             else:
                 seg.outcome = (plan.live, runner.run(run, payloads, seg.rt))
-            log = self.tls.log
             if log is not None:
-                log.runs.append(PlanRun(self, plan, seg.vals, ext, seg.rt))
+                log.add(PlanRun(self, plan, seg.vals, ext, seg.rt))
         except Warning:
             raise  # who makes errors of warnings gets them before anything ran, and may read again
         except Exception as cause:  # noqa: BLE001 - becomes the error of the values
@@ -287,16 +319,12 @@ class Recorder:
         live: tuple[int, ...],
         donate: frozenset[int],
     ) -> Plan:
-        classes = self.classes
-        codes = tuple([v.op for v in islice(vals, count)])
-        program = (codes, tuple([(v.dtype, classes[v.shape]) for v in ext]))
-        known = self.programs.get(program)
+        known = self._known(vals, count, ext)
         key = (live, donate)
-        if known is None:
-            known = self.programs.setdefault(program, {})
         plan = known.get(key)
         if plan is not None:
             return plan
+        codes = known.codes
         if donate and any(can_fail(CATALOG.by_code[c[0]]) for c in codes if c[0] != -1):
             donate = frozenset()
         wanted = set(live)
@@ -305,11 +333,32 @@ class Recorder:
                 break
         else:
             plan = self.new_plan(vals[:count], ext, live, donate)
+            program = (codes, known.specs)
             self.churn.made(program, live, self.flushes)
             self._remember(count)
-            known = self.programs.setdefault(program, {})
+            known = self.programs.setdefault(program, known)
         known[key] = plan
         return plan
+
+    def _known(self, vals: list[Value], count: int, ext: list[Value]) -> Known:
+        """Return what is known of a program."""
+        classes = self.classes
+        codes = tuple([v.op for v in (vals if len(vals) == count else islice(vals, count))])
+        specs = tuple([(v.dtype, classes[v.shape]) for v in ext])
+        newest = self.newest
+        if newest is not None:
+            known = newest.follower
+            if known is not None and known.codes == codes and known.specs == specs:
+                self.newest = known
+                return known
+        program = (codes, specs)
+        known = self.programs.get(program)
+        if known is None:
+            known = self.programs.setdefault(program, Known(codes, specs))
+        if newest is not None:
+            newest.follower = known
+        self.newest = known
+        return known
 
     def new_plan(
         self, vals: list[Value], ext: list[Value], live: tuple[int, ...], donate: frozenset[int]
@@ -324,7 +373,10 @@ class Recorder:
         if self.remembered > REMEMBERED:
             for plan in self.plans():
                 plan.forget()
+            for known in self.programs.values():
+                known.follower = None
             self.programs.clear()
+            self.newest = None
             self.remembered = operations
 
     def plans(self) -> list[Plan]:
@@ -333,11 +385,14 @@ class Recorder:
         return list(dict.fromkeys(found))
 
 
+_NOTHING: frozenset[int] = frozenset()
+
+
 def _bits(value: Value) -> int:
     return prod(value.shape) * value.dtype.bits
 
 
-class _Shield:
+class Shield:
     """Holds back Ctrl-C while a sealed segment runs, so that it is finished first.
 
     Only the main thread gets signals.
@@ -349,19 +404,22 @@ class _Shield:
         self.old: Any = None
         self.caught: list[Any] = []
         if threading.get_ident() == _MAIN:
-            old = signal.getsignal(signal.SIGINT)
+            old = _HANDLER(signal.SIGINT)
             if callable(old):
                 self.old = old
-                signal.signal(signal.SIGINT, self._note)
+                _HANDLE(signal.SIGINT, self._note)
 
     def _note(self, number: int, frame: Any) -> None:
         self.caught.append((number, frame))
 
     def __exit__(self, *exc: object) -> None:
         if self.old is not None:
-            signal.signal(signal.SIGINT, self.old)
+            _HANDLE(signal.SIGINT, self.old)
             if self.caught:
                 self.old(*self.caught[0])
 
 
 _MAIN = threading.main_thread().ident
+# Without the wrappers that make enumerations of what they are given.
+_HANDLER: Any = getattr(signal.getsignal, "__wrapped__", signal.getsignal)
+_HANDLE: Any = getattr(signal.signal, "__wrapped__", signal.signal)

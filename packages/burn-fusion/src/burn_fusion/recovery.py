@@ -13,7 +13,7 @@ from contextlib import suppress
 from types import FrameType, TracebackType
 from typing import Any
 
-from burn_backend import Backend
+from burn_backend import Backend, OverwrittenError
 from burn_fusion.plan import Plan, Step, bind_kernels
 from burn_fusion.segment import Poison, Value
 from burn_std import BurnError, DeviceLostError, ExecutionError, IndexRangeError
@@ -31,8 +31,11 @@ def recover(
 
     The error is None where memory was short and freeing the caches was enough.
     """
-    if isinstance(cause, DeviceLostError):
-        return [Poison(cause)] * len(vals), cause
+    if isinstance(cause, (DeviceLostError, OverwrittenError)):
+        lost = Poison(cause)
+        for k in getattr(cause, "inputs", ()):
+            ext[k].buf = lost
+        return [lost] * len(vals), cause
     start, bufs = _standing(plan, cause, ext)
     if isinstance(cause, MemoryError):
         inner.memory_cleanup()

@@ -52,14 +52,32 @@ class Poison:
 PINNED = 8 * 256 * 2**20
 
 
+class Slots(dict[Value, int]):
+    """Slots of values from outside; one that is met for the first time is taken in.
+
+    Attributes:
+        take: `(slots, value) -> slot`, of the recorder.
+    """
+
+    __slots__ = ("take",)
+
+    take: Take
+
+    def __missing__(self, value: Value) -> int:
+        return self.take(self, value)
+
+
+Take = Callable[[Slots, Value], int]
+
+
 class Segment:
     """Operations recorded and not yet run, of one thread.
 
     Attributes:
         vals: values by slot.
         ext: values from outside, slot -1 - k for the k-th.
-        slots: their slots; on the value itself they went wrong with two threads. A plain dict,
-            as every operation looks every external input up.
+        slots: their slots; on the value itself they went wrong with two threads.
+        made: bits of the results of large operations.
         bits: how many bits the externals take; `limit` is where they are next looked at.
         rt: run-time extents and scalars by slot.
         rebinds: what objects held before they were given a value of this segment, see `Rebinding`.
@@ -80,6 +98,7 @@ class Segment:
         "ext",
         "limit",
         "lock",
+        "made",
         "outcome",
         "rebinds",
         "rt",
@@ -87,11 +106,12 @@ class Segment:
         "vals",
     )  # fmt: skip
 
-    def __init__(self) -> None:
+    def __init__(self, take: Take) -> None:
         self.vals: list[Value] = []
         self.ext: list[Value] = []
-        self.slots: dict[Value, int] = {}
-        self.bits = 0
+        self.slots = Slots()
+        self.slots.take = take
+        self.bits = self.made = 0
         self.limit = PINNED
         self.rt: dict[int, tuple[Any, ...]] = {}
         self.rebinds: list[Rebinding] = []
@@ -140,15 +160,15 @@ class Holder:
 
     __slots__ = ("__weakref__", "seg")
 
-    def __init__(self) -> None:
-        self.seg = Segment()
+    def __init__(self, take: Take) -> None:
+        self.seg = Segment(take)
 
 
 class Local(threading.local):
     """The holder of the current thread, for one resource, and the log of a step it captures."""
 
-    def __init__(self, register: Callable[[Holder], None]) -> None:
-        self.h = Holder()
+    def __init__(self, register: Callable[[Holder], None], take: Take) -> None:
+        self.h = Holder(take)
         self.log: Any = None
         register(self.h)
 

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import prod
+from sys import getrefcount
 from typing import TYPE_CHECKING, Any
 
 from burn_fusion.groups import Fused
 from burn_fusion.plan import Plan, Step
-from burn_fusion.recovery import typed
-from burn_fusion.segment import Value
-from burn_std import BurnError, DeviceLostError, DType
+from burn_fusion.segment import BASE, Value
+from burn_std import DType
 
 if TYPE_CHECKING:
     from burn_fusion.recorder import Recorder
@@ -22,9 +22,10 @@ class PlanRun:
     Attributes:
         inputs: the values that it read; `outputs` those that it made and that were wanted.
         numbers: run-time values by slot.
+        slots: how many slots there are.
     """
 
-    __slots__ = ("_plan", "_recorder", "_specs", "_units", "inputs", "numbers", "outputs")
+    __slots__ = ("_plan", "_recorder", "_specs", "_units", "inputs", "numbers", "outputs", "slots")
 
     def __init__(
         self, recorder: Recorder, plan: Plan, vals: Sequence[Value], ext: Sequence[Value],
@@ -35,6 +36,7 @@ class PlanRun:
         self.inputs = list(ext)
         self.outputs = [vals[slot] for slot in plan.live]
         self.numbers = dict(numbers)
+        self.slots = len(vals)
         self._specs = [(v.shape, v.dtype) for v in vals]
         self._units: list[Step | Fused] = []
         for unit in plan.units:
@@ -100,35 +102,18 @@ class PlanRun:
         made = (s for s in self._plan.steps if s.slot <= slot < s.slot + s.outputs)
         return next(made).entry.name
 
-    def run(self, payloads: list[Any], numbers: dict[int, tuple[Any, ...]]) -> Sequence[Any]:
-        """Run the plan on payloads of the inner backend.
+    def function(self, measured: bool = True) -> Callable[..., Sequence[Any]]:
+        """Return what runs the plan on payloads of the inner backend and run-time values.
 
-        Raises:
-            BurnError: what went wrong; nothing was changed. Where memory was short, freeing the
-                caches was not enough.
+        Args:
+            measured: it is measured if somebody listens now.
         """
         recorder = self._recorder
-        try:
-            return self._run(payloads, numbers)
-        except DeviceLostError as cause:
-            recorder.lost = cause
-            raise
-        except (BurnError, Warning):
-            raise
-        except MemoryError:
-            recorder.inner.memory_cleanup()
-        except Exception as cause:
-            raise typed("capture", cause) from cause
-        try:
-            return self._run(payloads, numbers)
-        except MemoryError as cause:
-            raise typed("capture", cause) from cause
-
-    def _run(self, payloads: list[Any], numbers: dict[int, tuple[Any, ...]]) -> Sequence[Any]:
-        run, runner = self._recorder.function_of(self._plan), self._recorder.inner.runner
+        run = recorder.function_of(self._plan) if measured else self._plan.run
+        runner = recorder.inner.runner
         if runner is None:
-            return run(payloads, numbers)  # type: ignore[no-any-return]
-        return runner.run(run, payloads, numbers)  # type: ignore[no-any-return]
+            return run
+        return lambda payloads, numbers: runner.run(run, payloads, numbers)
 
 
 def _size(shape: tuple[int, ...], dtype: DType) -> int:
@@ -143,8 +128,28 @@ class StepLog:
         subject: what it is, in messages.
     """
 
-    __slots__ = ("runs", "subject")
+    __slots__ = ("_held", "_keeps", "runs", "subject")
 
     def __init__(self, op: str) -> None:
         self.runs: list[PlanRun] = []
+        # Who explains runs the plans again, on the values that they had.
+        self._keeps = op != "capture"
+        # Values that still have memory, and how often the runs hold each.
+        self._held: dict[Value, int] = {}
         self.subject = "a captured step" if op == "capture" else "a program that is explained"
+
+    def add(self, run: PlanRun) -> None:
+        """Add a plan that ran."""
+        self.runs.append(run)
+        for value in (*run.inputs, *run.outputs):
+            self._held[value] = self._held.get(value, 0) + 1
+
+    def let_go(self) -> None:
+        """Take the memory from values that only the log holds: it needs to know them, not more."""
+        if self._keeps:
+            return
+        for value, times in [*self._held.items()]:
+            # references: the runs, the dict, the list of its items, the loop, the argument
+            if BASE is not None and getrefcount(value) == times + 4:
+                value.buf = None
+                del self._held[value]

@@ -35,6 +35,7 @@ class Watched:
             recorder.execute = self._execute  # type: ignore[method-assign]  # see above
             recorder.new_plan = self._new_plan  # type: ignore[method-assign]
             recorder.function_of = self._function_of  # type: ignore[method-assign]
+            recorder.watched = True
         try:
             yield
         finally:
@@ -42,6 +43,7 @@ class Watched:
                 self.watchers.remove(watcher)
                 if not self.watchers:
                     del recorder.execute, recorder.new_plan, recorder.function_of
+                    recorder.watched = False
 
     def _span(self, lane: str, name: str, start: float, facts: dict[str, Any]) -> None:
         end = perf_counter()

@@ -75,9 +75,15 @@ class Sequential(_Held):
         """Return the last module's result; the first takes the arguments."""
         first = True
         out: Any = args[0] if args else None
-        for m in self._held().values():
-            out = m(*args, **kwargs) if first else m(out)
-            first = False
+        # A list, since a module may change what holds it; without `_held`, which takes longer.
+        for name, m in [*self.__dict__.items()]:
+            if name[:2] == "__" or name == "forward":
+                continue
+            if first:
+                out = m(*args, **kwargs)
+                first = False
+            else:
+                out = m(out)
         return out
 
     def append(self, module: Module) -> Sequential:

@@ -22,7 +22,7 @@ from burn_cube.spi import NativeCall, digest_of, kernel_cache, profiles
 from burn_cube_backend.engine import Engine
 from burn_cube_backend.geometry import Ints, broadcast_shape, broadcast_strides, size_of
 from burn_cube_backend.kernels import narrow
-from burn_cube_backend.kernels.blas_native import WORDS, text
+from burn_cube_backend.kernels.blas_native import OUT, WORDS, text
 from burn_cube_backend.kernels.maps import HALVES, converted, copied
 from burn_cube_backend.kernels.narrow import Narrow
 from burn_cube_backend.payload import CubeTensor
@@ -31,6 +31,9 @@ from burn_std import BackendLoadError, DType, dtypes as d
 _PLAIN, _TRANSPOSED = 111, 112
 # Multiplications below which a second thread costs more than it brings.
 _WORTH_A_THREAD = 1 << 18
+# Multiplications up to which the library uses no thread of its own, whatever it may use: below the
+# bound of OpenBLAS for a matrix by a vector, which is its lowest.
+_ALONE = 2048
 # Pieces are multiples of this, so that the library's inner tiles stay whole.
 _GRAIN = 48
 # Shapes and layouts whose plans are kept.
@@ -202,15 +205,22 @@ class Blas:
         """Multiply matrices at addresses; a bias at another one is added to every row."""
         entry, _, head, x_lead, y_lead, tail, total, grain, _, _ = plan
         words = WORDS.pack(*head, x, x_lead, y, y_lead, out, *tail, bias)
-        self.submit(NativeCall(entry, words, total, grain), plan)
+        m, n, k = head[3:6]
+        tiny = m * n * k <= _ALONE
+        self.submit(NativeCall(entry, words, total, grain), plan, tiny=tiny, writes=OUT)
 
-    def submit(self, call: NativeCall, keep: Any, name: str = "product (BLAS)") -> None:
+    def submit(
+        self, call: NativeCall, keep: Any, name: str = "product (BLAS)", *,
+        tiny: bool = False, writes: int | None = None,
+    ) -> None:  # fmt: skip
         """Run native code that calls the library.
 
         Args:
             call: the code, its words and how it is cut.
             keep: owner of the tables that words point to.
             name: what profiles call it.
+            tiny: the library would use no thread of its own, so nobody has to forbid it.
+            writes: the word whose memory alone it writes, and does not read; None if unknown.
         """
         words = call.words
         if call.inner:
@@ -218,11 +228,12 @@ class Blas:
             at = call.inner_at * 8
             words = words[:at] + ctypes.addressof(inner).to_bytes(8, "little") + words[at + 8 :]
         measured = self.engine.client.measured(name) if profiles() else nullcontext()
-        with measured, self.alone:
+        guard = nullcontext() if tiny else self.alone
+        with measured, guard:
             self.runtime.call(call.function, words, call.parts, call.grain)
         log = self.engine.log
         if log is not None and log.thread == threading.get_ident():
-            log.native(call, self.alone, keep)
+            log.native(call, None if tiny else self.alone, keep, writes)
 
 
 def provider(engine: Engine) -> Blas | None:

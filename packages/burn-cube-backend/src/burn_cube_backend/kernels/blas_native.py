@@ -16,6 +16,8 @@ _NAMES = (
     "fn", "ta", "tb", "m", "n", "k", "beta", "a", "lda", "b", "ldb", "c", "ldc", "atable",
     "btable", "cstep", "parts", "columns", "piece", "apart", "bpart", "cpart", "bias",
 )  # fmt: skip
+# The word that is the address of the result.
+OUT = _NAMES.index("c")
 
 _TEXT = """
 define void @burn_gemm_{name}(ptr noalias %words, i64 %lo, i64 %hi) {{

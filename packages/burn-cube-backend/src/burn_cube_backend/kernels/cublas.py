@@ -41,7 +41,6 @@ _WORTH = 1 << 28
 # Bytes; what NVIDIA recommends for its latest chips.
 _WORKSPACE = 32 << 20
 _ADDRESSES = struct.Struct("=qqq")
-_NOTHING = nullcontext()
 _INT, _LONG, _POINTER = ctypes.c_int, ctypes.c_longlong, ctypes.c_void_p
 
 
@@ -157,7 +156,8 @@ class CuBlas:
         if log is not None and log.thread == threading.get_ident():
             words = _ADDRESSES.pack(right, left, flat.pointer)
             stay = [a for a in (x.buf, y.buf) if log.base_of(a) is None]
-            log.native(CudaCall(plan, words, issue=partial(self.call, plan)), _NOTHING, stay)
+            call = CudaCall(plan, words, issue=partial(self.call, plan))
+            log.native(call, None, stay, writes=2)
         return CubeTensor(flat, plan.shape, plan.strides, dtype)
 
 

@@ -269,11 +269,12 @@ class CudaRuntime(QueuedRuntime):
         texts = [
             f"{program.kernel.name} on cubes {cubes}" for program, cubes in reversed(self.recent)
         ]
-        return DeviceLostError(
+        self.gone = DeviceLostError(
             op, f"{self.name} works", got=f"{error} behind {', '.join(texts) or 'no launch'}",
             remedy="Start a new process; values on the device are gone. "
             "Launches with bounds='validated' find wild accesses",
         )  # fmt: skip
+        return self.gone
 
     # --- kernels ---------------------------------------------------------------------------
 

@@ -21,6 +21,7 @@ import numpy as np
 
 from burn_cube.runtime.base import Grid
 from burn_cube.runtime.cuda_graph import NodeParams, check, driver_library
+from burn_cube.runtime.native_calls import Addressed
 
 if TYPE_CHECKING:
     from burn_cube.runtime.cuda import CudaRuntime
@@ -129,20 +130,18 @@ class _Instance:
                 driver_library().cuGraphDestroy(self._graph)
 
 
-class CudaCalls:
+class CudaCalls(Addressed):
     """Launches in order.
 
     Attributes:
         runtime: the device.
         words: the arguments of all of them.
-        inner_words: words that are addresses of others: there are none.
         params: of each kernel as a graph takes it, None for calls of a library.
     """
 
     def __init__(self, runtime: CudaRuntime, calls: Sequence[CudaCall]) -> None:
         self.runtime = runtime
         self.words = np.frombuffer(bytearray(b"".join(c.words for c in calls)), np.int64)
-        self.inner_words: list[int] = []
         self._calls = [c._replace(words=b"") for c in calls]
         counts = [len(c.words) // 8 for c in calls]
         self._starts = np.cumsum([0, *counts]).tolist()

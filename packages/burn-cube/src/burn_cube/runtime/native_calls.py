@@ -16,6 +16,7 @@ import numpy as np
 
 from burn_cube.builder import wrap
 from burn_cube.interpreter.numeric import to_bfloat16
+from burn_cube.runtime.native_builtins import HEADER, Builtin, python_addresses
 from burn_cube.runtime.words import FORMATS
 from burn_std.dtypes import DType, bfloat16
 
@@ -52,6 +53,72 @@ done:
 }
 """
 
+# The same as a builtin of Python, since a call through ctypes takes longer than small launches.
+# Its `self` is `_BLOCK`, its arguments are base addresses, which it writes into the words first.
+BUILTIN = """
+define ptr @burn_calls_builtin(ptr %self, ptr %args, i64 %given) {{
+entry:
+  %block = getelementptr i8, ptr %self, i64 {header}
+{loads}
+  %bases = alloca i64, i64 %given
+  br label %read
+read:
+  %r = phi i64 [0, %entry], [%r1, %one]
+  %unread = icmp slt i64 %r, %given
+  br i1 %unread, label %one, label %patch
+one:
+  %argp = getelementptr ptr, ptr %args, i64 %r
+  %arg = load ptr, ptr %argp
+  %base = call i64 %integer(ptr %arg)
+  %basep = getelementptr i64, ptr %bases, i64 %r
+  store i64 %base, ptr %basep
+  %r1 = add i64 %r, 1
+  br label %read
+patch:
+  %p = phi i64 [0, %read], [%p1, %word]
+  %left = icmp slt i64 %p, %patched
+  br i1 %left, label %word, label %go
+word:
+  %at = mul i64 %p, 3
+  %wherep = getelementptr i64, ptr %patches, i64 %at
+  %rowp = getelementptr i64, ptr %wherep, i64 1
+  %deltap = getelementptr i64, ptr %wherep, i64 2
+  %where = load i64, ptr %wherep
+  %row = load i64, ptr %rowp
+  %delta = load i64, ptr %deltap
+  %frombase = getelementptr i64, ptr %bases, i64 %row
+  %from = load i64, ptr %frombase
+  %address = add i64 %from, %delta
+  %target = getelementptr i64, ptr %words, i64 %where
+  store i64 %address, ptr %target
+  %p1 = add i64 %p, 1
+  br label %patch
+go:
+  %state = call ptr %save()
+  %done = call i64 @burn_calls_run(ptr %table, i64 %count, ptr %fault, ptr %pool)
+  call void %restore(ptr %state)
+  %out = call ptr %number(i64 %done)
+  ret ptr %out
+}}
+"""
+_BLOCK = (
+    "table", "count", "fault", "pool", "words", "patches", "patched", "integer", "number", "save",
+    "restore",
+)  # fmt: skip
+_PYTHON = ("PyLong_AsLongLong", "PyLong_FromLongLong", "PyEval_SaveThread", "PyEval_RestoreThread")
+
+
+def text() -> str:
+    """Return the module with the function that makes a list of launches, and the builtin."""
+    loads = []
+    for k, name in enumerate(_BLOCK):
+        kind = "i64" if name in ("count", "patched") else "ptr"
+        loads += [
+            f"  %{name}p = getelementptr i64, ptr %block, i64 {k}",
+            f"  %{name} = load {kind}, ptr %{name}p",
+        ]
+    return TEXT + BUILTIN.format(header=HEADER, loads="\n".join(loads))
+
 
 class NativeCall(NamedTuple):
     """One launch as the thread pool takes it.
@@ -76,12 +143,40 @@ class NativeCall(NamedTuple):
     inner_at: int = -1
 
 
-class NativeCalls:
+class Addressed:
+    """Launches whose words hold addresses.
+
+    Attributes:
+        words: the arguments of all of them.
+    """
+
+    words: Any
+    _bases: list[int] | None = None
+
+    def locate(self, words: Any, rows: Any, deltas: Any, arrays: Sequence[Any]) -> None:
+        """Write addresses into words.
+
+        Args:
+            words: numbers of the words.
+            rows: the array, by its number, that each lies in.
+            deltas: bytes from there.
+            arrays: this run's memory.
+        """
+        bases = [array.pointer for array in arrays]
+        if bases != self._bases:
+            self.words[words] = np.array(bases, np.int64)[rows] + deltas
+            self._bases = bases
+
+    def blank(self, words: Any, at: Any) -> None:
+        """Take what depends on the place of memory out of a copy of the words."""
+        words[at] = 0
+
+
+class NativeCalls(Addressed):
     """Launches that one native call makes, in order.
 
     Attributes:
         words: the arguments of all of them.
-        inner_words: the words that are addresses of others.
     """
 
     def __init__(self, runtime: CpuRuntime, calls: Sequence[NativeCall]) -> None:
@@ -89,7 +184,6 @@ class NativeCalls:
         self._calls = [(call.kernel, call.about) for call in calls]
         everything = b"".join(c.words + c.inner for c in calls)
         self.words = np.frombuffer(bytearray(everything), np.int64)
-        self.inner_words: list[int] = []
         first: int = self.words.ctypes.data
         self._table = np.empty((len(calls), 4), np.int64)
         at = 0
@@ -98,9 +192,8 @@ class NativeCalls:
             inner = at + len(call.words) // 8
             if call.inner:
                 self.words[at + call.inner_at] = first + inner * 8
-                self.inner_words.append(at + call.inner_at)
             at = inner + len(call.inner) // 8
-        self._run = runtime.calls_runner()
+        self._runner = runtime.calls_runner()
         self._arguments = (
             self._table.ctypes.data, len(calls), runtime.fault_address, runtime.pool_address,
         )  # fmt: skip
@@ -110,9 +203,37 @@ class NativeCalls:
 
     def run(self) -> None:
         """Make the launches; a fault ends them and is raised by the next `sync`."""
-        reached = self._run(*self._arguments)
+        reached = self._runner.call(*self._arguments)
         if reached < len(self._calls):
-            self._runtime.note_fault(*self._calls[reached])
+            self.faulted(reached)
+
+    def faulted(self, reached: int) -> None:
+        """Note that a launch ended in a fault."""
+        self._runtime.note_fault(*self._calls[reached])
+
+    def placed(
+        self, words: Sequence[int], rows: Sequence[int], deltas: Sequence[int]
+    ) -> Callable[..., int]:
+        """Return a builtin that takes base addresses, writes addresses and makes the launches.
+
+        It returns how many launches were made; for less than all, `faulted` wants to know. What it
+        reads belongs to this object, which has to live as long; one thread calls it at a time.
+
+        Args:
+            words: where addresses stand.
+            rows: which base each of them counts from.
+            deltas: bytes from there.
+        """
+        self._patches = patches = np.array([words, rows, deltas], np.int64).T.copy()
+        block = np.array(
+            [
+                *self._arguments, self.words.ctypes.data, patches.ctypes.data, len(patches),
+                *python_addresses(*_PYTHON),
+            ],
+            np.int64,
+        )  # fmt: skip
+        # The block has the order of `_BLOCK`: `_arguments` are its first four.
+        return self._runner.builtin.over(block.tobytes())
 
 
 def number_word(dtype: DType) -> tuple[struct.Struct, Callable[[Any], Any]]:
@@ -127,8 +248,16 @@ def number_word(dtype: DType) -> tuple[struct.Struct, Callable[[Any], Any]]:
     return word, lambda v: wrap(int(v), dtype)
 
 
-def runner(jit: Any, image: bytes) -> Any:
-    """Return the native function as Python calls it; the call lets go of the GIL."""
-    (address,) = jit.link(image, "burn_calls_run")
-    pointer, number = ctypes.c_void_p, ctypes.c_int64
-    return ctypes.CFUNCTYPE(number, pointer, number, pointer, pointer)(address)
+class Runner:
+    """The native function that makes a list of launches.
+
+    Attributes:
+        call: the function as ctypes calls it; the call lets go of the GIL.
+        builtin: the one that writes addresses first, which lets go of it too.
+    """
+
+    def __init__(self, jit: Any, image: bytes) -> None:
+        address, builtin = jit.link(image, "burn_calls_run", "burn_calls_builtin")
+        pointer, number = ctypes.c_void_p, ctypes.c_int64
+        self.call = ctypes.CFUNCTYPE(number, pointer, number, pointer, pointer)(address)
+        self.builtin = Builtin("launches", builtin)

@@ -16,10 +16,19 @@ import numpy as np
 from burn_cube.emit.c_like import Source, emit
 from burn_cube.emit.opencl import Capabilities, OpenCl
 from burn_cube.errors import LaunchError, OutOfMemoryError
-from burn_cube.ir import Kernel
-from burn_cube.runtime.arguments import aligned, code_of, flattener, vectors_of, wrapped
+from burn_cube.ir import Kernel, walk
+from burn_cube.runtime.arguments import (
+    aligned,
+    code_of,
+    describe,
+    flattener,
+    vectors_of,
+    wrapped,
+)
 from burn_cube.runtime.base import API_VERSION, Program, Properties
+from burn_cube.runtime.opencl_calls import OpenClCall, OpenClCalls
 from burn_cube.runtime.queued import QueuedRuntime
+from burn_cube.types import Memory
 from burn_std import BackendLoadError, DeviceLostError
 from burn_std.dtypes import PLAIN, float32, float64, int32, int64, uint32, uint64
 
@@ -32,10 +41,11 @@ REMEDY = (
 class OpenClEvent:
     """A point of the queue."""
 
-    __slots__ = ("_event",)
+    __slots__ = ("_event", "_runtime")
 
-    def __init__(self, event: Any) -> None:
+    def __init__(self, event: Any, runtime: OpenClRuntime) -> None:
         self._event = event
+        self._runtime = runtime
 
     def done(self) -> bool:
         """Return whether the device passed it."""
@@ -43,7 +53,10 @@ class OpenClEvent:
 
     def wait(self) -> None:
         """Wait until the device passed it."""
-        self._event.wait()
+        try:
+            self._event.wait()
+        except self._runtime.cl.Error as error:
+            raise self._runtime.lost("wait", error) from error
 
     def seconds_since(self, other: OpenClEvent) -> float:
         """Return the time of the device between two events."""
@@ -70,6 +83,7 @@ class OpenClProgram(Program):
             for entry in source.entries
         ]
         self._last: list[Any] = [None] * len(source.entries)
+        self.prints = any(op.name == "print" for op in walk(source.kernel.body))
         self._vectors = vectors_of(source.kernel)
 
     def launch(self, cubes: tuple[int, int, int], args: Sequence[Any]) -> None:
@@ -89,7 +103,61 @@ class OpenClProgram(Program):
             try:
                 runtime.cl.enqueue_nd_range_kernel(runtime.queue, self.raw, size, local)
             except runtime.cl.Error as error:
-                raise self._refused(cubes, error) from error
+                raise self.refused(cubes, str(error)) from error
+
+    # --- lists of launches -----------------------------------------------------------------
+
+    def prepared(self, cubes: tuple[int, int, int], args: Sequence[Any]) -> OpenClCall:
+        """Return a launch for a list of them."""
+        runtime = self._runtime
+        number, fault, about = 0, None, ""
+        if self._faults:
+            about = describe(self.kernel, args)
+            with runtime.lock:
+                number, record = runtime.register(self.source, args)
+            fault = (record, 0)
+        words = bytearray()
+        sizes: list[int] = []
+        items: dict[int, int] = {}
+        values = self._flatten(args, _place, number, fault)
+        for value, packer, entry in zip(values, self._packers, self.source.entries, strict=True):
+            if packer is None:
+                handle, offset = value
+                item = args[entry.param].dtype.itemsize if entry.param >= 0 else 1
+                items[len(sizes)] = item
+                words += struct.pack("<qq", handle.int_ptr, offset)
+                sizes += [8, 8]
+            else:
+                try:
+                    data = packer.pack(value)
+                except (struct.error, OverflowError):
+                    value = wrapped([entry], [value])[0]
+                    data = packer.pack(value)
+                words += data.ljust(8, b"\0")
+                sizes.append(len(data))
+        return OpenClCall(self, bytes(words), cubes, 0, items, sizes, about, number)
+
+    @property
+    def places(self) -> list[int]:
+        """The first word of each parameter."""
+        found: dict[int, int] = {}
+        at = 0
+        for entry in self.source.entries:
+            if entry.kind in ("pointer", "scalar"):
+                found[entry.param] = at
+            at += 2 if entry.dtype is None else 1
+        return [found[k] for k in range(len(self.kernel.params))]
+
+    @property
+    def dtypes(self) -> list[Any]:
+        """The dtype of each parameter that is a number, None for memory."""
+        types = [p.type for p in self.kernel.params]
+        return [None if isinstance(t, Memory) else t for t in types]
+
+    def copied(self) -> Any:
+        """Return a kernel object of the driver with arguments of its own."""
+        cl = self._runtime.cl
+        return cl.Kernel(self.raw.get_info(cl.kernel_info.PROGRAM), self.source.entry)
 
     def _set(self, values: list[Any]) -> None:
         raw, last = self.raw, self._last
@@ -115,8 +183,8 @@ class OpenClProgram(Program):
                 slot += 1
             last[number] = value
 
-    def _refused(self, cubes: tuple[int, int, int], error: Any) -> Exception:
-        words = str(error)
+    def refused(self, cubes: tuple[int, int, int], words: str) -> Exception:
+        """Return the error of a launch that the driver does not take; it says why in words."""
         if "ALLOCATION" in words or "OUT_OF" in words:
             rule = f"{self._runtime.name} has memory for the launch"
             return OutOfMemoryError(self.kernel.name, rule, got=words)
@@ -135,6 +203,7 @@ class OpenClRuntime(QueuedRuntime):
         cl: the module pyopencl.
         context: its context.
         queue: its queue; other code may enqueue on it as well.
+        released: how many buffers were given back.
     """
 
     def __init__(self, name: str, raw: Any) -> None:
@@ -142,6 +211,7 @@ class OpenClRuntime(QueuedRuntime):
 
         self.cl = cl
         self._raw = raw
+        self.released = 0
         self.context = cl.Context([raw])
         self.queue = cl.CommandQueue(
             self.context, properties=cl.command_queue_properties.PROFILING_ENABLE
@@ -203,6 +273,10 @@ class OpenClRuntime(QueuedRuntime):
         except cl.Error:
             return None
 
+    def sequence(self, calls: Sequence[OpenClCall]) -> OpenClCalls:
+        """Return launches that are put together beforehand."""
+        return OpenClCalls(self, calls)
+
     # --- memory ----------------------------------------------------------------------------
 
     def alloc(self, size: int) -> Any:
@@ -219,6 +293,7 @@ class OpenClRuntime(QueuedRuntime):
 
     def free(self, handle: Any) -> None:
         """Give a buffer back."""
+        self.released += 1
         handle.release()
 
     def part(self, handle: Any, offset: int, size: int) -> Any:
@@ -245,7 +320,7 @@ class OpenClRuntime(QueuedRuntime):
         host = np.frombuffer(out, np.uint8)
         event = self.cl.enqueue_copy(self.queue, host, handle, src_offset=offset, is_blocking=False)
         self.queue.flush()
-        return OpenClEvent(event)
+        return OpenClEvent(event, self)
 
     def copy(self, target: Any, at: int, source: Any, start: int, size: int) -> None:
         """Copy bytes on the device."""
@@ -258,7 +333,7 @@ class OpenClRuntime(QueuedRuntime):
 
     def event(self) -> OpenClEvent:
         """Return an event behind what is in the queue."""
-        return OpenClEvent(self.cl.enqueue_marker(self.queue))
+        return OpenClEvent(self.cl.enqueue_marker(self.queue), self)
 
     def sync(self) -> None:
         """Wait for everything before; raises what a kernel did wrong."""
@@ -266,11 +341,16 @@ class OpenClRuntime(QueuedRuntime):
         try:
             self.queue.finish()
         except self.cl.Error as error:
-            raise DeviceLostError(
-                "sync", f"{self.name} works", got=str(error),
-                remedy="Start a new process; values on the device are gone",
-            ) from error  # fmt: skip
+            raise self.lost("sync", error) from error
         self.check_faults()
+
+    def lost(self, op: str, error: Exception) -> DeviceLostError:
+        """Return the error of a device that failed."""
+        self.gone = DeviceLostError(
+            op, f"{self.name} works", got=str(error),
+            remedy="Start a new process; values on the device are gone",
+        )  # fmt: skip
+        return self.gone
 
 
 def properties_of(raw: Any) -> Properties:

@@ -367,6 +367,12 @@ class Pool:
                 self._reserved,
             )  # fmt: skip
 
+    def forget_peak(self) -> None:
+        """Count the peak anew, from what is in use now."""
+        with self._lock:
+            self._drain()
+            self._peak = self._in_use
+
     def held(self, known: Sequence[Storage] = ()) -> list[tuple[str, int]]:
         """Return label and size of every block that is held.
 

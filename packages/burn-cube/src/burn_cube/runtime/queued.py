@@ -23,7 +23,7 @@ from burn_cube.runtime.arguments import describe, may_fault
 from burn_cube.runtime.base import Program, Properties, Runtime
 from burn_cube.runtime.cache import digest_of, emitter_version, kernel_cache
 from burn_cube.runtime.faults import fault_of
-from burn_std import DeviceError
+from burn_std import DeviceError, DeviceLostError
 
 RECORD = 32
 # Launches whose arguments are remembered; an older one is reported without them.
@@ -36,6 +36,7 @@ class QueuedRuntime(Runtime):
     Attributes:
         lock: held while the queue is touched; any thread may launch.
         process: the one that opened the device.
+        gone: the error that ended the device; whatever is asked of it raises that again.
     """
 
     def __init__(self, name: str, properties: Properties) -> None:
@@ -49,6 +50,7 @@ class QueuedRuntime(Runtime):
         self._number = 0
         self._pending = False
         self.process = os.getpid()
+        self.gone: DeviceLostError | None = None
 
     # --- code ------------------------------------------------------------------------------
 
@@ -100,7 +102,10 @@ class QueuedRuntime(Runtime):
 
         Raises:
             DeviceError: it was forked from the one that opened it.
+            DeviceLostError: the device failed before.
         """
+        if self.gone is not None:
+            raise self.gone.with_traceback(None)
         if not self.is_owner():
             raise DeviceError(
                 self.name, "a device belongs to the process that opened it", got="a forked one",
