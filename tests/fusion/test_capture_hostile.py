@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import pickle
+import signal
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -299,3 +300,44 @@ def test_gradients_of_parts_are_summed_inside_a_step(name: str) -> None:
         return [p.tolist() for p in model.parameters()]
 
     assert trained(True) == trained(False)
+
+
+# An interrupt in a destructor is told and not raised.
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="no timer that interrupts")
+def test_an_interrupt_leaves_all_of_a_step_or_nothing(name: str) -> None:
+    device = burn.device(name)
+    state = [burn.zeros(2, device=device) for _ in range(9)]
+
+    def count() -> None:
+        for t in state:
+            t[...] = t + 1
+
+    step = burn.capture(count, state=state)
+    for _ in range(6):
+        step()
+    armed = [False]
+
+    def interrupted(number: int, frame: Any) -> None:
+        if armed[0]:
+            armed[0] = False
+            raise KeyboardInterrupt
+
+    old = signal.signal(signal.SIGALRM, interrupted)
+    caught = 0
+    try:
+        for k in range(200):
+            try:
+                armed[0] = True
+                signal.setitimer(signal.ITIMER_REAL, 1e-6 * (1 + 7 * k % 97))
+                for _ in range(400):
+                    step()
+                armed[0] = False
+            except KeyboardInterrupt:
+                caught += 1
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            assert len({x for t in state for x in t.tolist()}) == 1, k
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, old)
+    assert caught > 100
