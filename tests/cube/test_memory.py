@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import resource
+import signal
 from collections.abc import Callable
 from typing import Any
 
@@ -394,6 +395,48 @@ def test_a_failure_after_inputs_were_written_over_is_told_of_every_value(
         weight.numpy()
     assert (burn.ones(3, device=device) * 2).tolist() == [2.0] * 3
     assert len(before) == len(optimizer.step_tensors())
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="no timer that interrupts")
+def test_ctrl_c_waits_for_the_end_of_a_step_that_writes_over_its_state(name: str) -> None:
+    device = burn.device(f"fusion-{name}")
+    state = [burn.zeros(64, 64, device=device) for _ in range(9)]
+
+    def count() -> None:
+        for t in state:
+            t[...] = t + 1
+
+    step = burn.capture(count, state=state)
+    for _ in range(8):
+        step()
+    assert replay_of(step).over
+    armed, caught = [False], 0
+
+    def alarm(number: int, frame: Any) -> None:
+        if armed[0]:
+            armed[0] = False
+            signal.raise_signal(signal.SIGINT)
+
+    old = [signal.signal(signal.SIGALRM, alarm)]
+    old.append(signal.signal(signal.SIGINT, signal.default_int_handler))
+    try:
+        for k in range(100):
+            try:
+                armed[0] = True
+                signal.setitimer(signal.ITIMER_REAL, 1e-6 * (1 + 13 * k % 197))
+                for _ in range(200):
+                    step()
+                armed[0] = False
+            except KeyboardInterrupt:
+                caught += 1
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            assert len({float(x) for t in state for x in t.numpy().flat}) == 1, k
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, old[0])
+        signal.signal(signal.SIGINT, old[1])
+    assert caught > 50
 
 
 # ---- reports -------------------------------------------------------------------------------------
