@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain, compress, tee
+from itertools import chain
 from types import FrameType
 from typing import Any, NamedTuple
 
@@ -142,14 +142,11 @@ def owners_of(values: Iterable[Any]) -> str | None:
 def _alive() -> list[Any]:
     """Return the objects of the process that may hold tensors.
 
-    Other threads break where somebody holds a tuple that they are still making, so no Python runs,
-    and no other thread, between the list of all objects and the choice from it.
+    Other threads break where somebody holds a tuple that they are still making. So the list of all
+    objects is gone before any Python runs, and what refers to a class is what is of it.
     """
     decorators = [c.decorator for r in resources() for c in r.contexts.values()]
     ours = {type(d).__module__.partition(".")[0] for d in decorators if d is not None}
-
-    def everything() -> Iterator[Any]:
-        return chain.from_iterable(map(gc.get_objects, (None,)))
 
     def holds(kind: type) -> bool:
         if issubclass(kind, tuple):
@@ -157,15 +154,9 @@ def _alive() -> list[Any]:
         known = issubclass(kind, (Tensor, Module)) or hasattr(kind, "step_tensors")
         return known or str(kind.__module__).partition(".")[0] in ours
 
-    collects = gc.isenabled()
-    gc.disable()  # what it ends may be Python
-    try:
-        wanted = frozenset(filter(holds, set(map(type, everything()))))
-        objects, again = tee(everything())
-        return list(compress(objects, map(wanted.__contains__, map(type, again))))
-    finally:
-        if collects:
-            gc.enable()
+    everything = chain.from_iterable(map(gc.get_objects, (None,)))
+    wanted = {kind for kind in set(map(type, everything)) if holds(kind)}
+    return [x for x in gc.get_referrers(*wanted) if type(x) in wanted]
 
 
 class _Objects:
