@@ -302,6 +302,95 @@ def test_gradients_of_parts_are_summed_inside_a_step(name: str) -> None:
     assert trained(True) == trained(False)
 
 
+@pytest.mark.parametrize(("error", "times", "wanted"), [
+    (MemoryError("full"), 1, None), (MemoryError("full"), 2, burn.ExecutionError),
+    (ValueError("kernel"), 1, burn.ExecutionError), (burn.IndexRangeError("x", "y"), 1,
+     burn.IndexRangeError),
+])  # fmt: skip
+def test_a_replay_that_fails_changes_nothing_and_says_so(
+    name: str, error: Exception, times: int, wanted: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    total = burn.zeros(3, device=burn.device(name))
+
+    def add(x: Any) -> Any:
+        total[...] = total + x
+        return total.sum()
+
+    step, x = burn.capture(add, state=[total]), burn.ones(3, device=total.device)
+    for _ in range(6):
+        step(x)
+    recorder: Any = total.device.resource.backend.recorder
+    real, left = type(recorder).function_of, [error] * times
+
+    def failing(plan: Any) -> Any:
+        def fail(*args: Any) -> Any:
+            raise left.pop()
+
+        return fail if left else real(recorder, plan)
+
+    monkeypatch.setattr(recorder, "function_of", failing)
+    monkeypatch.setattr(recorder, "watched", True)  # so that it is asked
+    if wanted is None:
+        step(x)
+    else:
+        with pytest.raises(wanted):
+            step(x)
+        assert total.tolist() == [6.0] * 3
+        step(x)
+    assert total.tolist() == [7.0] * 3
+
+
+class Buffers(nn.Module):
+    def __init__(self, device: Any) -> None:
+        super().__init__()
+        self.a, self.b = (
+            nn.Buffer(burn.zeros(3, device=device)),
+            nn.Buffer(burn.ones(3, device=device)),
+        )
+        self.last = nn.Buffer(burn.zeros(3, device=device))
+
+    def forward(self, x: Any) -> Any:
+        a, b = self.a.detach(), self.b.detach()
+        self.a.set(b)
+        self.b.set(a)
+        self.last.set(x)
+        return (self.a * 2 + x).sum()
+
+
+def test_states_that_are_exchanged_or_take_an_argument(name: str) -> None:
+    device = burn.device(name)
+
+    def run(captured: bool) -> list[Any]:
+        model = Buffers(device)
+        step: Any = burn.capture(model, state=model) if captured else model
+        found = []
+        for k in range(9):
+            found.append(step(burn.full((3,), float(k), device=device)).item())
+            found.append([b.tolist() for b in model.buffers()])
+        assert not captured or step.replays == 5
+        return found
+
+    assert run(True) == run(False)
+
+
+def test_reads_in_the_background_and_seeds_inside_are_refused(name: str) -> None:
+    device = burn.device(name)
+    x = burn.ones(3, device=device)
+    with pytest.raises(burn.CaptureError, match="reads nothing on the host"):
+        step = burn.capture(lambda x: (x * 2, burn.read_async(x.sum()).result())[0])
+        for _ in range(4):
+            step(x)
+
+    def seeded(x: Any) -> Any:
+        device.seed(3)
+        return burn.rand(3, device=device) + x
+
+    step = burn.capture(seeded)
+    with pytest.raises(burn.CaptureError, match="Seed outside"):
+        for _ in range(6):
+            step(x)
+
+
 # An interrupt in a destructor is told and not raised.
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="no timer that interrupts")

@@ -184,6 +184,23 @@ def test_a_plan_whose_inputs_share_memory_now_and_then():
     assert found.filename == __file__
 
 
+def test_parts_that_begin_elsewhere_in_every_run():
+    device = burn.device("fusion-cpu")
+    x = burn.rand(200, 4, device=device)
+    device.flush()
+
+    def program(part):
+        device.flush()
+        return (part * 2 + 1).sum().item()
+
+    found = _one(lambda k: program(x[k : k + 8]), 90)
+    assert isinstance(found.message, ReplayWarning)
+    assert "begin elsewhere" in found.message.why
+    # Ever other lengths are nothing that a program could help, and these begin their memory.
+    assert not _said(lambda k: (x[: k + 1] * 3 - 1).sum().item(), 90)
+    assert not _said(lambda k: program(x[k : k + 8] * 1), 90)
+
+
 def test_inputs_that_share_memory_alike_in_every_run_become_one_call():
     device = burn.device("fusion-cpu")
     x = burn.ones(8, 8, device=device)

@@ -415,8 +415,12 @@ def _changing(a: Any, b: Any, old: _Record, new: _Record) -> list[tuple[int, int
         one, two = a.numbers[slot][k], b.numbers[slot][k]
         if name == "key":
             offset = two[1] - new.counter[1]
-            if one[1] - old.counter[1] != offset or two[0] != new.counter[0]:
-                raise CaptureError(op, "random numbers of a step come from the device's stream")
+            same = one[1] - old.counter[1] == offset and two[0] == new.counter[0]
+            if not same or offset < 0:
+                raise CaptureError(
+                    op, "random numbers of a step come from the device's stream",
+                    got="a stream that is set inside of it", remedy="Seed outside of the step.",
+                )  # fmt: skip
             out.append((slot, k, ("key", offset)))
         elif repr(one) != repr(two):
             pairs = enumerate(zip(old.rates, new.rates, strict=True))

@@ -317,10 +317,11 @@ def _aliases(inputs: Sequence[CubeTensor]) -> list[tuple[int, int, int]]:
 class Layout:
     """What is known of a plan for inputs of one layout: numbers of the last run, replay."""
 
-    __slots__ = ("attempts", "numbers", "quick", "replay", "why")
+    __slots__ = ("attempts", "numbers", "quick", "replay", "shapes", "why")
 
-    def __init__(self, numbers: tuple[Any, ...]) -> None:
+    def __init__(self, numbers: tuple[Any, ...], shapes: list[Any]) -> None:
         self.numbers = numbers
+        self.shapes = shapes
         self.attempts = 0
         self.why = ""
         self.replay: Replay | None = None
@@ -398,9 +399,17 @@ class Replayed:
         numbers = tuple([exact(run[s][k]) for s, k in self.scalars])
         layout = self._layouts.get(key)
         if layout is None:
+            shapes = [x.shape for x in inputs]
             if len(self._layouts) >= LAYOUTS:
+                # Other shapes are another matter: a program cannot help them.
+                known = list(self._layouts.items())
+                if all(
+                    k[1] == key[1] and one.replay is None and one.shapes == shapes
+                    for k, one in known
+                ):
+                    self._say("parts")
                 del self._layouts[next(iter(self._layouts))]
-            layout = self._layouts[key] = Layout(numbers)
+            layout = self._layouts[key] = Layout(numbers, shapes)
             if not self.whole:
                 return self.function(inputs, run)
             # What changes from step to step is known beforehand.
@@ -490,12 +499,20 @@ class Replayed:
     def _given_up(self, layout: Layout) -> None:
         """Say once that no run was like the one before; what cannot be logged is no surprise."""
         why, layout.why = layout.why, ""
-        if self._said or not why:
+        if why:
+            self._say(why)
+
+    def _say(self, why: str) -> None:
+        if self._said:
             return
         self._said = True
         what = {
             "alias": (
                 "inputs that share memory in one run and not in the next",
+                "Pass tensors of their own memory: x * 1 makes one.",
+            ),
+            "parts": (
+                "parts of tensors that begin elsewhere in every run",
                 "Pass tensors of their own memory: x * 1 makes one.",
             ),
             "numbers": (

@@ -69,6 +69,7 @@ class FusionBackend(Backend):
 
     def read_async(self, payloads: Sequence[Value]) -> Callable[[], list[Any]]:
         """Run the segments of values and start reading their arrays."""
+        self._not_in_a_step("read_async")
         return self.inner.read_async([self.recorder.buffer(v) for v in payloads])
 
     def scalar(self, value: Any, dtype: DType) -> Value:

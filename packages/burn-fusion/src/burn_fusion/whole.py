@@ -14,8 +14,10 @@ from typing import Any
 from burn_backend import OverwrittenError
 from burn_fusion.mode import mode
 from burn_fusion.recorder import Recorder
+from burn_fusion.recovery import typed
 from burn_fusion.segment import BASE, Poison, Value
 from burn_fusion.step import PlanRun
+from burn_std import BurnError, DeviceLostError
 
 # Where an input of a plan comes from: a number of the step's inputs, or the run and the position
 # that made it.
@@ -111,7 +113,7 @@ class WholeStep:
         scope: dict[str, Any] = {
             "RECORDER": recorder, "BUFFER": recorder.buffer, "POISON": Poison, "VALUE": Value,
             "TLS": recorder.tls, "NUMBERS": self._numbers, "PLANS": self._plans,
-            "BOUND": self.bound, "SLOW": self._slow, "CLEANUP": recorder.inner.memory_cleanup,
+            "BOUND": self.bound, "SLOW": self._slow, "FAILED": self._failed,
         }  # fmt: skip
         names = [f"v{k}" for k in range(self._values)]
         lines = [
@@ -126,20 +128,18 @@ class WholeStep:
         scope |= {f"C{k}": payload for k, payload in enumerate(self._constants)}
         given = [f"{v}.buf" for v in names] + [f"C{k}" for k in range(len(self._constants))]
         lines += [f"E = ({''.join(f'{x}, ' for x in given)})", *self._numbered(scope)]
+        lines.append("try:")
         if self.bound is self._plans:
-            lines.append("outs = PLANS(E, N)")
+            lines.append("    outs = PLANS(E, N)")
         else:
             lines += [
-                "if RECORDER.watched: outs = PLANS(E, N)",
-                "else:",
-                "    outs, failed, quick = None, False, BOUND.quick",
-                "    if quick is not None:",
-                "        try: outs = quick(E, N)",
-                "        except MemoryError:",  # nothing was launched: all memory is taken first
-                "            CLEANUP()",
-                "            failed = True",
-                "    if outs is None: outs = SLOW(V, E, N, O, failed)",
+                "    if RECORDER.watched: outs = PLANS(E, N)",
+                "    else:",
+                "        quick = BOUND.quick",
+                "        outs = None if quick is None else quick(E, N)",
+                "        if outs is None: outs = SLOW(V, E, N, O)",
             ]
+        lines.append("except Exception as cause: outs = FAILED(cause, V, E, N)")
         made = [f"x{n}" for n in range(len(self._wanted))]
         if made:
             lines.append(f"{''.join(f'o{n}, ' for n in range(len(made)))}= outs")
@@ -173,33 +173,46 @@ class WholeStep:
 
     def _slow(
         self, values: Sequence[Value], inputs: Sequence[Any], numbers: Mapping[int, Any],
-        owners: Sequence[Any], failed: bool,
+        owners: Sequence[Any],
     ) -> Sequence[Any]:  # fmt: skip
-        """Run the step where results may take the memory of state, or nothing is known yet.
-
-        Raises:
-            BurnError: it failed; nothing was changed.
-            OverwrittenError: it failed, and values of the state are gone.
-        """
+        """Run the step where results may take the memory of state, or nothing is known yet."""
         bound = self.bound
         if not hasattr(bound, "overwrites"):
             return bound(inputs, numbers)  # type: ignore[no-any-return]
-        try:
-            free = None if failed else _Unheld(values, self._holders(owners), self._heirs)
-            outs = bound(inputs, numbers, free)
-        except MemoryError:
-            # Nothing was launched: all memory is taken first.
-            if failed:
-                raise
-            self._recorder.inner.memory_cleanup()
-            outs = bound(inputs, numbers, None)
-        except OverwrittenError as error:
-            lost = Poison(error)
-            for k in error.inputs:
-                values[k].buf = lost
-            raise
+        free = _Unheld(values, self._holders(owners), self._heirs)
+        outs: Sequence[Any] = bound(inputs, numbers, free)
         self.overwrites = bound.overwrites
-        return outs  # type: ignore[no-any-return]
+        return outs
+
+    def _failed(
+        self, cause: Exception, values: Sequence[Value], inputs: Sequence[Any],
+        numbers: Mapping[int, Any],
+    ) -> Sequence[Any]:  # fmt: skip
+        """Run the step once more where memory was short.
+
+        Raises:
+            BurnError: what went wrong; nothing was changed. Where memory was short, freeing the
+                caches was not enough.
+            OverwrittenError: values of the state are gone.
+        """
+        recorder = self._recorder
+        if isinstance(cause, OverwrittenError):
+            lost = Poison(cause)
+            for k in cause.inputs:
+                values[k].buf = lost
+        if isinstance(cause, DeviceLostError):
+            recorder.lost = cause
+        if isinstance(cause, (BurnError, Warning)):
+            raise cause
+        if not isinstance(cause, MemoryError):
+            raise typed("capture", cause) from cause
+        # Nothing was launched: all memory is taken first.
+        recorder.inner.memory_cleanup()
+        run = self._plans if recorder.watched else self.bound
+        try:
+            return run(inputs, numbers)  # type: ignore[no-any-return]
+        except MemoryError as error:
+            raise typed("capture", error) from error
 
 
 class _Unheld:
