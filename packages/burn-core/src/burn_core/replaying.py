@@ -158,7 +158,12 @@ class Writer:
         for k, rate in replay.rates.items():
             scope[f"Q{k}"] = rate
             lines.append(f"if rates[{k}] != Q{k}: return NOT_SERVED")
-        lines += [f"if {o}.b.resource is not RESOURCE: MOVED({o})" for o in owners]
+        for k, owner in enumerate(owners):
+            moved = f"{owner}.b.resource is not RESOURCE"
+            if k < fixed and scope[owner].b.resource is self.resource:  # a sooner look
+                scope[f"B{k}"] = scope[owner].b
+                moved = f"{owner}.b is not B{k} and {moved}"
+            lines.append(f"if {moved}: MOVED({owner})")
         if changing or replay.draws:
             scope["STREAM"] = self.resource.random_state
             lines.append("seed, counter = STREAM()")
