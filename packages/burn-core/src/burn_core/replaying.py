@@ -119,7 +119,7 @@ class Writer:
         scope = self.scope | names
         text = "\n    ".join(["def replay(args):", *lines, *self._body])
         exec(compile(text, "<burn captured step>", "exec"), scope)
-        return scope["replay"]  # type: ignore[no-any-return]
+        return scope.pop("replay")  # type: ignore[no-any-return]
 
     def _lines(self) -> list[str]:
         """Return the lines behind the arguments, whose values stand in `v0`, `v1`, ..."""
@@ -214,7 +214,7 @@ class Writer:
             replay.rematerialise,
         )  # fmt: skip
         self.whole = step
-        scope |= {"STEP": step, "RUN": step.run, "SHIELD": self.resource.backend.shield}
+        scope |= {"STEP": step, "RUN": step.written(), "SHIELD": self.resource.backend.shield}
         lines = [f"w{k} = {owners[k]}.v" for k in sorted(old)]
         values = [f"v{k}" for k in range(replay.arguments)] + [f"{o}.v" for o in owners]
         given = [

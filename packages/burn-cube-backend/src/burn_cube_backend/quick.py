@@ -104,7 +104,8 @@ def quick(
     lines.append(f"return ({''.join(f'o{k}, ' for k in range(len(replay.outs)))})")
     text = "\n".join(["def quick(E, R, FREE=None):", *(f"    {line}" for line in lines)])
     exec(compile(text, "<burn replay>", "exec"), constants)
-    return constants["quick"]  # type: ignore[no-any-return]
+    # Not among its own names: what refers to itself would wait for the collector, with its memory.
+    return constants.pop("quick")  # type: ignore[no-any-return]
 
 
 def _run(replay: Replay, constants: dict[str, Any]) -> list[str]:

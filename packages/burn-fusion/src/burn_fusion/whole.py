@@ -38,13 +38,10 @@ class WholeStep:
         wanted: the results.
         heirs: the input that a result succeeds, by the result's position.
         changing: run, slot and position of the numbers that change from step to step.
-        holders: takes the owners that `run` is given.
+        holders: takes the owners that a run is given.
         rematerialise: compute cheap values again where that makes the peak of memory smaller.
 
     Attributes:
-        run: `(values, numbers that change, owners of values) -> new values`. All values are looked
-            at before anything runs, whether a plan reads them or not: one that has gone wrong says
-            so. It returns None, and has done nothing, in a thread that writes down a step.
         overwrites: the next run may write over values of the state. An interrupt has to wait then
             until the state has its new values, see `Shield`.
         bound: what the backend put in the place of the plans.
@@ -73,7 +70,6 @@ class WholeStep:
         self.bound: Any = self._plans
         if mode() == "on":
             self.bound = recorder.inner.bound_step(self._plans, self._places, rematerialise)
-        self.run: Callable[..., list[Value] | None] = self._written()
 
     def _written_plans(self) -> Callable[..., tuple[Any, ...]]:
         """Return the plans as one function of payloads; what no later one reads is let go."""
@@ -105,10 +101,15 @@ class WholeStep:
             lines += [f"    del {name(s)}" for s in dict.fromkeys(ended)]
         lines.append(f"    return ({''.join(f'{name(s)}, ' for s in self._wanted)})")
         exec(compile("\n".join(lines), "<a captured step>", "exec"), scope)
-        return scope["a_captured_step"]  # type: ignore[no-any-return]
+        return scope.pop("a_captured_step")  # type: ignore[no-any-return]
 
-    def _written(self) -> Callable[..., list[Value] | None]:
-        """Return `run`."""
+    def written(self) -> Callable[..., list[Value] | None]:
+        """Return `(values, numbers that change, owners of values) -> new values`.
+
+        All values are looked at before anything runs, whether a plan reads them or not: one that
+        has gone wrong says so. It returns None, and has done nothing, in a thread that writes down
+        a step.
+        """
         recorder = self._recorder
         scope: dict[str, Any] = {
             "RECORDER": recorder, "BUFFER": recorder.buffer, "POISON": Poison, "VALUE": Value,
@@ -154,7 +155,7 @@ class WholeStep:
         lines.append(f"return [{', '.join(made)}]")
         text = "\n    ".join(["def run(V, C, O):", *lines])
         exec(compile(text, "<burn replay of a step>", "exec"), scope)
-        return scope["run"]  # type: ignore[no-any-return]
+        return scope.pop("run")  # type: ignore[no-any-return]
 
     def _numbered(self, scope: dict[str, Any]) -> list[str]:
         """Return the lines that make the run-time values of a run."""
