@@ -78,7 +78,7 @@ def test_a_second_process_compiles_nothing(device: str, tmp_path: Path) -> None:
     assert again == (misses, 0)
 
 
-@pytest.mark.parametrize("device", [*DEVICES, "fusion-cpu"])
+@pytest.mark.parametrize("device", DEVICES)
 def test_a_hundred_batch_sizes_need_the_kernels_of_three(device: str, tmp_path: Path) -> None:
     known, more = counted(SIZES, device, tmp_path / "cache", tmp_path)
     assert known > 20

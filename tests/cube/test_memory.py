@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import resource
+import signal
 from collections.abc import Callable
 from typing import Any
 
@@ -354,7 +355,7 @@ def test_a_run_without_memory_changes_nothing_and_is_tried_again(
 
     with monkeypatch.context() as patch:
         patch.setattr(engine(device), "scratch", full)
-        with pytest.raises(MemoryError):
+        with pytest.raises(ExecutionError, match="MemoryError"):
             captured(x, y)
         assert len(calls) == 2
     assert captured(x, y).item() == expected
@@ -396,6 +397,48 @@ def test_a_failure_after_inputs_were_written_over_is_told_of_every_value(
     assert len(before) == len(optimizer.step_tensors())
 
 
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="no timer that interrupts")
+def test_ctrl_c_waits_for_the_end_of_a_step_that_writes_over_its_state(name: str) -> None:
+    device = burn.device(f"fusion-{name}")
+    state = [burn.zeros(64, 64, device=device) for _ in range(9)]
+
+    def count() -> None:
+        for t in state:
+            t[...] = t + 1
+
+    step = burn.capture(count, state=state)
+    for _ in range(8):
+        step()
+    assert replay_of(step).over
+    armed, caught = [False], 0
+
+    def alarm(number: int, frame: Any) -> None:
+        if armed[0]:
+            armed[0] = False
+            signal.raise_signal(signal.SIGINT)
+
+    old = [signal.signal(signal.SIGALRM, alarm)]
+    old.append(signal.signal(signal.SIGINT, signal.default_int_handler))
+    try:
+        for k in range(100):
+            try:
+                armed[0] = True
+                signal.setitimer(signal.ITIMER_REAL, 1e-6 * (1 + 13 * k % 197))
+                for _ in range(200):
+                    step()
+                armed[0] = False
+            except KeyboardInterrupt:
+                caught += 1
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            assert len({float(x) for t in state for x in t.numpy().flat}) == 1, k
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, old[0])
+        signal.signal(signal.SIGINT, old[1])
+    assert caught > 50
+
+
 # ---- reports -------------------------------------------------------------------------------------
 
 
@@ -411,6 +454,7 @@ def test_a_report_after_replays_names_parameters_states_and_scratch(name: str) -
     captured = burn.capture(step, state=(model, optimizer))
     for k in range(8):
         captured(*batch(device, k))
+    gc.collect()  # garbage of others that is found meanwhile would count once and not again
     (use,) = burn.memory_report(device)
     count = 4 * sum(p.numel() for p in model.parameters())
     assert count <= use.of("parameter") <= 1.2 * count + 8192
@@ -419,3 +463,25 @@ def test_a_report_after_replays_names_parameters_states_and_scratch(name: str) -
     assert sum(h.bytes for h in scratch) >= replay_of(captured).scratch
     assert sum(h.bytes for h in use.holders) == use.in_use
     assert use.peak is not None and use.peak >= use.in_use
+
+
+def test_a_captured_step_that_is_let_go_leaves_no_memory_behind(name: str) -> None:
+    device = burn.device(f"fusion-{name}")
+    gc.collect()
+    device.sync()
+    before = device.memory_report()["in_use"]
+    gc.disable()  # no part of a replay refers to itself
+    try:
+        model = network(device).valid()
+        captured = burn.capture(model.__call__, state=model)
+        x, _ = batch(device, 0)
+        for _ in range(8):
+            captured(x)
+        assert replay_of(captured)
+        device.sync()
+        del captured, model, x
+        engine(device).cleanup()
+        left = device.memory_report()["in_use"] - before
+    finally:
+        gc.enable()
+    assert left < 64 << 10

@@ -119,7 +119,7 @@ class Writer:
         scope = self.scope | names
         text = "\n    ".join(["def replay(args):", *lines, *self._body])
         exec(compile(text, "<burn captured step>", "exec"), scope)
-        return scope["replay"]  # type: ignore[no-any-return]
+        return scope.pop("replay")  # type: ignore[no-any-return]
 
     def _lines(self) -> list[str]:
         """Return the lines behind the arguments, whose values stand in `v0`, `v1`, ..."""
@@ -158,7 +158,12 @@ class Writer:
         for k, rate in replay.rates.items():
             scope[f"Q{k}"] = rate
             lines.append(f"if rates[{k}] != Q{k}: return NOT_SERVED")
-        lines += [f"if {o}.b.resource is not RESOURCE: MOVED({o})" for o in owners]
+        for k, owner in enumerate(owners):
+            moved = f"{owner}.b.resource is not RESOURCE"
+            if k < fixed and scope[owner].b.resource is self.resource:  # a sooner look
+                scope[f"B{k}"] = scope[owner].b
+                moved = f"{owner}.b is not B{k} and {moved}"
+            lines.append(f"if {moved}: MOVED({owner})")
         if changing or replay.draws:
             scope["STREAM"] = self.resource.random_state
             lines.append("seed, counter = STREAM()")
@@ -209,7 +214,7 @@ class Writer:
             replay.rematerialise,
         )  # fmt: skip
         self.whole = step
-        scope |= {"STEP": step, "RUN": step.run, "SHIELD": self.resource.backend.shield}
+        scope |= {"STEP": step, "RUN": step.written(), "SHIELD": self.resource.backend.shield}
         lines = [f"w{k} = {owners[k]}.v" for k in sorted(old)]
         values = [f"v{k}" for k in range(replay.arguments)] + [f"{o}.v" for o in owners]
         given = [

@@ -10,7 +10,6 @@ A number counts as constant until it differs between two runs. One that differs 
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Sequence
 from sys import getrefcount
 from typing import Any
@@ -66,6 +65,7 @@ class Replay:
         lates: places of the numbers that are not; `ints` those where that was no float.
         checked: no late number was baked in.
         runs: how often it ran since anything else was tried.
+        turn: empty while a thread makes the launches.
         scratch: bytes for what is made and dies inside.
         live: the most bytes that live at once beside the inputs.
         outs: how results are made again; `own` is the memory of those that need some, by size, with
@@ -86,7 +86,7 @@ class Replay:
         self.lates = lates
         self.ints = ints
         self.log = self.noted = log
-        self.lock = threading.Lock()
+        self.turn: list[None] = [None]
         self.runs = 0
         self.checked = not lates
         self.aliases = _aliases(inputs)

@@ -283,7 +283,9 @@ class Recorder:
         runner = self.inner.runner
         try:
             if hasattr(run, "overwrites"):
-                seg.outcome = (plan.live, run(payloads, seg.rt, Unread(seg, ext, plan.live)))
+                again = log is not None and log.keeps
+                free = None if again else Unread(seg, ext, plan.live)
+                seg.outcome = (plan.live, run(payloads, seg.rt, free))
             elif runner is None:
                 seg.outcome = (plan.live, run(payloads, seg.rt))
             else:

@@ -126,14 +126,14 @@ class StepLog:
     Attributes:
         runs: plans, in order.
         subject: what it is, in messages.
+        keeps: the plans run again, on the values that they had.
     """
 
-    __slots__ = ("_held", "_keeps", "runs", "subject")
+    __slots__ = ("_held", "keeps", "runs", "subject")
 
     def __init__(self, op: str) -> None:
         self.runs: list[PlanRun] = []
-        # Who explains runs the plans again, on the values that they had.
-        self._keeps = op != "capture"
+        self.keeps = op != "capture"
         # Values that still have memory, and how often the runs hold each.
         self._held: dict[Value, int] = {}
         self.subject = "a captured step" if op == "capture" else "a program that is explained"
@@ -146,7 +146,7 @@ class StepLog:
 
     def let_go(self) -> None:
         """Take the memory from values that only the log holds: it needs to know them, not more."""
-        if self._keeps:
+        if self.keeps:
             return
         for value, times in [*self._held.items()]:
             # references: the runs, the dict, the list of its items, the loop, the argument

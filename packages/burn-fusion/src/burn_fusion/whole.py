@@ -38,13 +38,10 @@ class WholeStep:
         wanted: the results.
         heirs: the input that a result succeeds, by the result's position.
         changing: run, slot and position of the numbers that change from step to step.
-        holders: takes the owners that `run` is given.
+        holders: takes the owners that a run is given.
         rematerialise: compute cheap values again where that makes the peak of memory smaller.
 
     Attributes:
-        run: `(values, numbers that change, owners of values) -> new values`. All values are looked
-            at before anything runs, whether a plan reads them or not: one that has gone wrong says
-            so. It returns None, and has done nothing, in a thread that writes down a step.
         overwrites: the next run may write over values of the state. An interrupt has to wait then
             until the state has its new values, see `Shield`.
         bound: what the backend put in the place of the plans.
@@ -73,7 +70,6 @@ class WholeStep:
         self.bound: Any = self._plans
         if mode() == "on":
             self.bound = recorder.inner.bound_step(self._plans, self._places, rematerialise)
-        self.run: Callable[..., list[Value] | None] = self._written()
 
     def _written_plans(self) -> Callable[..., tuple[Any, ...]]:
         """Return the plans as one function of payloads; what no later one reads is let go."""
@@ -105,15 +101,20 @@ class WholeStep:
             lines += [f"    del {name(s)}" for s in dict.fromkeys(ended)]
         lines.append(f"    return ({''.join(f'{name(s)}, ' for s in self._wanted)})")
         exec(compile("\n".join(lines), "<a captured step>", "exec"), scope)
-        return scope["a_captured_step"]  # type: ignore[no-any-return]
+        return scope.pop("a_captured_step")  # type: ignore[no-any-return]
 
-    def _written(self) -> Callable[..., list[Value] | None]:
-        """Return `run`."""
+    def written(self) -> Callable[..., list[Value] | None]:
+        """Return `(values, numbers that change, owners of values) -> new values`.
+
+        All values are looked at before anything runs, whether a plan reads them or not: one that
+        has gone wrong says so. It returns None, and has done nothing, in a thread that writes down
+        a step.
+        """
         recorder = self._recorder
         scope: dict[str, Any] = {
             "RECORDER": recorder, "BUFFER": recorder.buffer, "POISON": Poison, "VALUE": Value,
             "TLS": recorder.tls, "NUMBERS": self._numbers, "PLANS": self._plans,
-            "BOUND": self.bound, "SLOW": self._slow, "AGAIN": self._again,
+            "BOUND": self.bound, "SLOW": self._slow, "FAILED": self._failed,
         }  # fmt: skip
         names = [f"v{k}" for k in range(self._values)]
         lines = [
@@ -135,11 +136,11 @@ class WholeStep:
             lines += [
                 "    if RECORDER.watched: outs = PLANS(E, N)",
                 "    else:",
-                "        outs, quick = None, BOUND.quick",
-                "        if quick is not None: outs = quick(E, N)",
-                "        if outs is None: outs = SLOW(V, E, N, O, False)",
+                "        quick = BOUND.quick",
+                "        outs = None if quick is None else quick(E, N)",
+                "        if outs is None: outs = SLOW(V, E, N, O)",
             ]
-        lines.append("except Exception as cause: outs = AGAIN(cause, V, E, N, O)")
+        lines.append("except Exception as cause: outs = FAILED(cause, V, E, N)")
         made = [f"x{n}" for n in range(len(self._wanted))]
         if made:
             lines.append(f"{''.join(f'o{n}, ' for n in range(len(made)))}= outs")
@@ -154,7 +155,7 @@ class WholeStep:
         lines.append(f"return [{', '.join(made)}]")
         text = "\n    ".join(["def run(V, C, O):", *lines])
         exec(compile(text, "<burn replay of a step>", "exec"), scope)
-        return scope["run"]  # type: ignore[no-any-return]
+        return scope.pop("run")  # type: ignore[no-any-return]
 
     def _numbered(self, scope: dict[str, Any]) -> list[str]:
         """Return the lines that make the run-time values of a run."""
@@ -171,59 +172,48 @@ class WholeStep:
             lines.append(f"N[{slot}] = ({', '.join(values)},)")
         return lines
 
-    def _again(
-        self, cause: Exception, values: Sequence[Value], inputs: Sequence[Any],
-        numbers: Mapping[int, Any], owners: Sequence[Any],
+    def _slow(
+        self, values: Sequence[Value], inputs: Sequence[Any], numbers: Mapping[int, Any],
+        owners: Sequence[Any],
     ) -> Sequence[Any]:  # fmt: skip
-        """Run once more after freeing memory, if that was short: nothing was launched then.
+        """Run the step where results may take the memory of state, or nothing is known yet."""
+        bound = self.bound
+        if not hasattr(bound, "overwrites"):
+            return bound(inputs, numbers)  # type: ignore[no-any-return]
+        free = _Unheld(values, self._holders(owners), self._heirs)
+        outs: Sequence[Any] = bound(inputs, numbers, free)
+        self.overwrites = bound.overwrites
+        return outs
+
+    def _failed(
+        self, cause: Exception, values: Sequence[Value], inputs: Sequence[Any],
+        numbers: Mapping[int, Any],
+    ) -> Sequence[Any]:  # fmt: skip
+        """Run the step once more where memory was short.
 
         Raises:
-            BurnError: what went wrong, in the framework's words.
+            BurnError: what went wrong; nothing was changed. Where memory was short, freeing the
+                caches was not enough.
+            OverwrittenError: values of the state are gone.
         """
         recorder = self._recorder
+        if isinstance(cause, OverwrittenError):
+            lost = Poison(cause)
+            for k in cause.inputs:
+                values[k].buf = lost
         if isinstance(cause, DeviceLostError):
             recorder.lost = cause
         if isinstance(cause, (BurnError, Warning)):
             raise cause
         if not isinstance(cause, MemoryError):
             raise typed("capture", cause) from cause
+        # Nothing was launched: all memory is taken first.
         recorder.inner.memory_cleanup()
+        run = self._plans if recorder.watched else self.bound
         try:
-            if recorder.watched or self.bound is self._plans:
-                return self._plans(inputs, numbers)
-            return self._slow(values, inputs, numbers, owners, True)
-        except MemoryError as again:
-            raise typed("capture", again) from again
-
-    def _slow(
-        self, values: Sequence[Value], inputs: Sequence[Any], numbers: Mapping[int, Any],
-        owners: Sequence[Any], failed: bool,
-    ) -> Sequence[Any]:  # fmt: skip
-        """Run the step where results may take the memory of state, or nothing is known yet.
-
-        Raises:
-            BurnError: it failed; nothing was changed.
-            OverwrittenError: it failed, and values of the state are gone.
-        """
-        bound = self.bound
-        if not hasattr(bound, "overwrites"):
-            return bound(inputs, numbers)  # type: ignore[no-any-return]
-        try:
-            free = None if failed else _Unheld(values, self._holders(owners), self._heirs)
-            outs = bound(inputs, numbers, free)
-        except MemoryError:
-            # Nothing was launched: all memory is taken first.
-            if failed:
-                raise
-            self._recorder.inner.memory_cleanup()
-            outs = bound(inputs, numbers, None)
-        except OverwrittenError as error:
-            lost = Poison(error)
-            for k in error.inputs:
-                values[k].buf = lost
-            raise
-        self.overwrites = bound.overwrites
-        return outs  # type: ignore[no-any-return]
+            return run(inputs, numbers)
+        except MemoryError as error:
+            raise typed("capture", error) from error
 
 
 class _Unheld:

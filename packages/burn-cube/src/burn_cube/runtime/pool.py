@@ -147,12 +147,13 @@ class Storage:
         block: Block | None = None,
         keep: Any = None,
     ) -> None:
+        # First, for an interrupt may leave the rest unset.
+        self._freed = freed
+        self._block = block
         self.handle = handle
         self.bytes = size
         self.address = address
         self.keep = keep
-        self._freed = freed
-        self._block = block
 
     def __del__(self) -> None:
         # The collector may run us while the pool holds its lock: only a list is touched here.
