@@ -58,7 +58,9 @@ class Call:
         # Nodes of the balanced strategy have a recipe, and are restored.
         whole = getattr(context, "checkpointing", False)
         one = entry is not None and not self.lists and not entry.multi
-        self.plain = kind == "rule" and one and not whole
+        # Gradients of parts of a tensor are joined once all are there.
+        part = entry is not None and entry.name in ("slice", "select")
+        self.plain = kind == "rule" and one and not whole and not part
         self.ops: Any = None
 
     def plain_ops(self) -> Any:
@@ -378,7 +380,10 @@ class _Walk:
                         grad = _sum_to(ops, grad, wants)
                     have = cotangents.get(parent)
                     if have is not None:
-                        cotangents[parent] = grad.b.add(have, grad)
+                        if have.__class__ is Windows:
+                            have.add(grad)
+                        else:
+                            cotangents[parent] = grad.b.add(have, grad)
                         continue
                     cotangents[parent] = grad
                     if first is None:

@@ -122,8 +122,8 @@ class _Instance:
         check(status, "a graph")
 
     def __del__(self) -> None:
-        # A forked child must not touch the parent's device.
-        if self._runtime.is_owner():
+        # A forked child must not touch the parent's device, and when Python ends names are gone.
+        if driver_library is not None and self._runtime.is_owner():
             if self._exec.value is not None:
                 driver_library().cuGraphExecDestroy(self._exec)
             if self._graph.value is not None:
