@@ -362,10 +362,15 @@ def test_a_training_whose_terminal_is_closed_keeps_a_checkpoint(tmp_path):
         open(sys.argv[1] + "/reason", "w").write(reason)
     """)
     far, near = pty.openpty()
+
+    def controlled():
+        # Whoever runs the tests under nohup has hang-ups ignored, and a training would ignore them too.
+        signal.signal(signal.SIGHUP, signal.SIG_DFL)
+        fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+
     training = subprocess.Popen(
         [sys.executable, "-c", code, str(tmp_path)], stdin=near, stdout=near, stderr=near,
-        env={**os.environ, "TERM": "xterm-256color"}, start_new_session=True,
-        preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
+        env={**os.environ, "TERM": "xterm-256color"}, start_new_session=True, preexec_fn=controlled,
     )  # fmt: skip
     os.close(near)
     text, end = b"", time.monotonic() + 60
