@@ -364,7 +364,7 @@ def test_a_training_whose_terminal_is_closed_keeps_a_checkpoint(tmp_path):
     far, near = pty.openpty()
 
     def controlled():
-        # Whoever runs the tests under nohup has hang-ups ignored, and a training would ignore them too.
+        # Under nohup hang-ups are ignored, and a training would ignore them too.
         signal.signal(signal.SIGHUP, signal.SIG_DFL)
         fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 
