@@ -164,6 +164,25 @@ def test_reads_and_writes_go_through_memory(device):
     np.testing.assert_array_equal(y.numpy(), host)
 
 
+def test_uploads_go_through_pinned_memory_that_waits_for_its_copy(device, cuda, monkeypatch):
+    runtime, host = device.runtime, np.arange(1 << 16, dtype=np.float32)
+    waited = []
+    monkeypatch.setattr(runtime.api, "eventQuery", lambda event: 600)
+    monkeypatch.setattr(runtime.api, "eventSynchronize", lambda event: waited.append(event))
+    made = [device.from_numpy(host + k) for k in range(8)]
+    assert len(runtime._ways) == 8 and len({p.ptr for _, p in runtime._ways}) == 8
+    assert waited == []
+    oldest = runtime._ways[0][0].ptr
+    made.append(device.from_numpy(host + 8))
+    # No more than that are on their way before the host waits.
+    assert waited == [oldest] and len(runtime._ways) == 8
+    monkeypatch.undo()
+    made.append(device.from_numpy(host + 9))
+    assert len(runtime._ways) == 1  # those that have arrived gave their memory back
+    for k, x in enumerate(made):
+        np.testing.assert_array_equal(x.numpy(), host + k)
+
+
 def test_events_are_used_again(device, cuda):
     for _ in range(20):
         start = device.runtime.event()

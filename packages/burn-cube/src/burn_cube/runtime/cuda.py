@@ -47,8 +47,11 @@ REMEDY = (
     "Install it: uv sync --inexact --package burn-cube --extra cuda13 (or cuda12). "
     "It drives NVIDIA's GPUs"
 )
-# Reads above this size go straight to the caller's memory: pinning so much costs more.
-PINNED = 16 << 20
+# What is larger goes straight to or from the caller's memory: pinning so much costs more. Of what
+# is smaller than STAGED the driver takes a copy itself.
+PINNED, STAGED = 16 << 20, 64 << 10
+# Copies to the device that may be on their way.
+WAYS = 8
 TO_DEVICE, TO_HOST, ON_DEVICE = 1, 2, 3
 MAX_DYNAMIC_SHARED = 8  # CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
 OUT_OF_MEMORY = 2  # cudaErrorMemoryAllocation
@@ -235,6 +238,7 @@ class CudaRuntime(QueuedRuntime):
         self.stream = cupy.cuda.Stream(non_blocking=True)
         self.events: list[int] = []
         self.recent: deque[tuple[Program, Grid]] = deque(maxlen=SUSPECTS)
+        self._ways: deque[tuple[CudaEvent, Any]] = deque()
         facts = runtime.getDeviceProperties(index)
         self.capability = int(facts["major"]) * 10 + int(facts["minor"])
         optin = runtime.cudaDevAttrMaxSharedMemoryPerBlockOptin
@@ -362,11 +366,26 @@ class CudaRuntime(QueuedRuntime):
         self.alive()
         self.use()
         host = np.frombuffer(data, np.uint8)
-        with self.failing("write"):
+        # Nobody else may note what is put into the stream just now.
+        with self.lock, self.failing("write"):
+            if STAGED < host.nbytes <= PINNED:
+                self._staged(handle + offset, host)
+                return
             # The driver has taken pageable memory when the call returns.
             self.api.memcpyAsync(
                 handle + offset, host.ctypes.data, host.nbytes, TO_DEVICE, self.stream.ptr
             )
+
+    def _staged(self, target: int, host: np.ndarray[Any, Any]) -> None:
+        """Copy through pinned memory: the host goes on while the device is still busy before it."""
+        ways = self._ways
+        while ways and (len(ways) == WAYS or ways[0][0].done()):
+            ways.popleft()[0].wait()
+        pinned = self.pinned(host.nbytes)
+        ctypes.memmove(pinned.ptr, host.ctypes.data, host.nbytes)
+        self.api.memcpyAsync(target, pinned.ptr, host.nbytes, TO_DEVICE, self.stream.ptr)
+        # The memory must not serve another copy while this one is under way.
+        ways.append((CudaEvent(self), pinned))
 
     def read(self, handle: Any, offset: int, out: memoryview) -> None:
         """Copy bytes to the host, after everything before."""

@@ -14,6 +14,7 @@ Source: CUDA driver API, graph management and stream management.
 from __future__ import annotations
 
 import ctypes
+import sys
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -123,7 +124,7 @@ class _Instance:
 
     def __del__(self) -> None:
         # A forked child must not touch the parent's device, and when Python ends names are gone.
-        if driver_library is not None and self._runtime.is_owner():
+        if not sys.is_finalizing() and self._runtime.is_owner():
             if self._exec.value is not None:
                 driver_library().cuGraphExecDestroy(self._exec)
             if self._graph.value is not None:
