@@ -22,8 +22,11 @@ class _Tokens(SumMetric):
         """Add what every position is worth."""
         if self.pad is None:
             # How many positions there are is known without the device.
-            total = hits.sum() if hits.dtype.is_float else hits.count_nonzero()
-            self.add(target.numel(), hits=total)
+            if hits.dtype.is_float:
+                hits = hits.sum()
+            elif len(hits.shape) != 1:  # those of rank 1 are counted together, later
+                hits = hits.count_nonzero()
+            self.add(target.numel(), hits=hits)
         else:
             counts = target != self.pad
             self.add(target.numel(), hits=where(counts, hits, 0).sum(), seen=counts.sum())

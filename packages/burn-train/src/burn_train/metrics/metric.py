@@ -13,7 +13,7 @@ import numpy as np
 
 from burn_dispatch import to_device
 from burn_std import StoreError
-from burn_std.dtypes import float32, float64, int64
+from burn_std.dtypes import bool_, float32, float64, int64
 from burn_tensor import Tensor, cat, stack, tensor
 
 Array = np.ndarray[Any, Any]
@@ -105,7 +105,8 @@ class SumMetric(Metric):
 
         Args:
             count: samples in the batch.
-            **totals: by name: floats are summed in float64, integers in int64.
+            **totals: by name: floats are summed in float64, integers in int64. Of bools of rank 1
+                those that are true are counted.
         """
         self.count += count
         for name, total in totals.items():
@@ -116,7 +117,9 @@ class SumMetric(Metric):
             waiting.append(plain)
             # A program that is recorded has to be the same at each step; elsewhere every
             # operation costs its time, so that several values go together.
-            if len(waiting) == _TOGETHER or plain.shape or plain.b.resource.backend.records:
+            counted = plain.dtype is bool_ and len(plain.shape) == 1
+            alone = plain.shape and not counted
+            if len(waiting) == _TOGETHER or alone or plain.b.resource.backend.records:
                 self._gather(name)
 
     def sums(self) -> dict[str, Tensor]:
@@ -129,6 +132,13 @@ class SumMetric(Metric):
     def _gather(self, name: str) -> None:
         """Add what waits to a sum, in the order it came, so that it rounds as one by one."""
         waiting, self._waiting[name] = self._waiting[name], []
+        if waiting[0].dtype is bool_ and len(waiting[0].shape) == 1:
+            # Whole numbers: one count of all is the sum of the counts.
+            home = waiting[0].b.resource
+            if len(waiting) > 1 and all(t.b.resource is home for t in waiting):
+                waiting = [cat(waiting).count_nonzero()]
+            else:
+                waiting = [t.count_nonzero() for t in waiting]
         last = waiting[-1]
         have: Any = self._sums.get(name)
         if have is None:

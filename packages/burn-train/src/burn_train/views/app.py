@@ -23,7 +23,7 @@ from burn_train.views.drawing import bars, curves
 # Each look at the board costs some milliseconds of a core that training may want. So the next one
 # comes when this share of the time is spent, but within these seconds; between two of them only the
 # bars of the progress move.
-_SHARE = 0.01
+_SHARE = 0.005
 _SOONEST, _LATEST = 0.5, 3.0
 _BARS = 1.0
 _COLORS = {"train": "dark_orange", "valid": "dodger_blue1"}
