@@ -16,7 +16,7 @@ pytestmark = [
 
 
 def devices(name: str) -> tuple[burn.Device, burn.Device]:
-    return burn.device(name), burn.device(f"fusion-{name}")
+    return burn.device(f"eager-{name}"), burn.device(f"fusion-{name}")
 
 
 @pytest.mark.parametrize("name", ["flex", "cpu"])
