@@ -293,7 +293,8 @@ def fans(shape: tuple[int, ...]) -> tuple[int, int]:
         ShapeError: fewer than two dims.
 
     Example:
-        >>> burn.nn.init.fans((8, 3, 5, 5))
+        >>> from burn_core.init import fans
+        >>> fans((8, 3, 5, 5))
         (75, 200)
     """
     if len(shape) < 2:
@@ -443,7 +444,8 @@ def fresh(shape: tuple[int, ...], dtype: DType | None, device: Device | None) ->
         device: the default device if None.
 
     Example:
-        >>> burn.nn.init.fresh((2,), None, None).tolist()
+        >>> from burn_core.init import fresh
+        >>> fresh((2,), None, None).tolist()
         [0.0, 0.0]
     """
     return zeros(shape, dtype=dtype, device=device)
