@@ -14,7 +14,7 @@ from tests.cube.row_programs import bits
 from tests.cube.test_fusing import RNG, units
 from tests.cube.test_fusing_rows import kernels
 
-EAGER, FUSED = burn.device("cpu"), burn.device("fusion-cpu")
+EAGER, FUSED = burn.device("eager-cpu"), burn.device("cpu")
 
 
 def both(x: Any, *views: Callable[[Any], Any]) -> Any:
@@ -76,7 +76,7 @@ def test_one_kernel_reads_through_views(name: str) -> None:
 @pytest.mark.parametrize("name", ["heads", "kept_turned", "gate"])
 def test_bits_on_another_runtime(name: str) -> None:
     for one, other in zip(
-        results(name, burn.device("opencl")), results(name, burn.device("fusion-opencl")),
+        results(name, burn.device("eager-opencl")), results(name, burn.device("opencl")),
         strict=True,
     ):  # fmt: skip
         assert one.tobytes() == other.tobytes()

@@ -313,6 +313,7 @@ def check(
     Raises:
         Difference: a run differs, or a result changed after its run.
     """
+    assert eager != fused, "one device under two names is compared with itself"
     kept: list[tuple[int, list[tuple[Any, Any, Any]]]] = []
     known: dict[Setting, list[Any]] = {}
     for number, setting in enumerate(settings):
@@ -338,6 +339,7 @@ def check(
 
 def check_pure(seed: int, eager: Any, fused: Any) -> None:
     """Compare a program without reads as a captured step, as a graph, and eager."""
+    assert eager != fused, "one device under two names is compared with itself"
     program, number = make(seed, pure=True), [0.0]
 
     def fn(*args: Any) -> list[Any]:
@@ -417,9 +419,7 @@ def outcome(program: Program, eager: Any, fused: Any, counts: Any = None) -> str
 def main() -> None:
     """Run many programs; print what differs, shrunk, and a count."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument(
-        "--backend", default="cpu", help="an eager device; fusion- is put before it"
-    )
+    parser.add_argument("--backend", default="cpu", help="what eager- and fusion- are put before")
     parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--count", type=int, default=1000)
     parser.add_argument("--seconds", type=float, default=90)
@@ -427,7 +427,7 @@ def main() -> None:
     parser.add_argument("--shrink", action="store_true")
     args = parser.parse_args()
     warnings.simplefilter("ignore")
-    eager, fused = burn.device(args.backend), burn.device(f"fusion-{args.backend}")
+    eager, fused = (burn.device(f"{kind}-{args.backend}") for kind in ("eager", "fusion"))
     counts, wrong, start, seed = Counter[str](), 0, time.monotonic(), args.first
     while seed < args.first + args.count and time.monotonic() - start < args.seconds:
         if args.pure:
