@@ -250,39 +250,40 @@ def test_errors_of_memory_are_those_that_the_guide_names() -> None:
     assert issubclass(OutOfMemoryError, ExecutionError)
 
 
+LOST = """
+import burn, pyopencl as cl
+
 class DeadQueue:
-    """A queue of a device that failed."""
+    # the queue of a device that failed
+    def __init__(self, queue):
+        self.queue = queue
+    def __getattr__(self, name):
+        return getattr(self.queue, name)
+    def finish(self):
+        raise cl.RuntimeError("it burnt")
 
-    def __init__(self, queue: Any, error: Exception) -> None:
-        self._queue, self._error = queue, error
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._queue, name)
-
-    def finish(self) -> None:
-        raise self._error
-
-
-@pytest.mark.parametrize("name", ["opencl", "fusion-opencl"])
-def test_every_value_of_a_lost_device_says_so(
-    driver: None, name: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    import pyopencl as cl
-
-    device = burn.device(name)
-    backend: Any = device.context.resource.backend
-    runtime = getattr(backend, "inner", backend).engine.client.runtime
-    x = burn.arange(4, device=device)
-    y = x * 2
+device = burn.Device.default()
+backend = device.context.resource.backend
+runtime = getattr(backend, "inner", backend).engine.client.runtime
+y = burn.arange(4, device=device) * 2
+device.sync()
+other = burn.ones(3, device=burn.device("cpu"))
+runtime.queue = DeadQueue(runtime.queue)
+def zeros():
+    burn.zeros(7, device=device) * 1
     device.sync()
-    other = burn.ones(3, device=burn.device("cpu"))
-    with monkeypatch.context() as patch:
-        patch.setattr(runtime, "gone", None)  # put back afterwards, as nothing is lost for good
-        patch.setattr(runtime, "queue", DeadQueue(runtime.queue, cl.RuntimeError("it burnt")))
-        with pytest.raises(burn.DeviceLostError, match="it burnt"):
-            device.sync()
-        for read in (y.tolist, lambda: (y + 1).tolist(), lambda: burn.zeros(7, device=device) * 1):
-            with pytest.raises(burn.DeviceLostError, match="new process"):
-                read()
-                device.sync()
-        assert (other + 1).tolist() == [2.0] * 3
+for ask in (device.sync, y.tolist, lambda: (y + 1).tolist(), zeros):
+    try:
+        ask()
+    except burn.DeviceLostError as error:
+        print("burnt" if "it burnt" in str(error) and "new process" in str(error) else error)
+    else:
+        print("no error")
+print((other + 1).tolist())
+"""
+
+
+# in a process of its own, as a device is lost for as long as its process lives
+@pytest.mark.parametrize("name", ["opencl", "eager-opencl"])
+def test_every_value_of_a_lost_device_says_so(driver: None, name: str) -> None:
+    assert says(LOST, BURN_DEVICE=name).splitlines() == ["burnt"] * 4 + ["[2.0, 2.0, 2.0]"]
