@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 
-@pytest.fixture(params=["flex", "fusion-flex"])
+@pytest.fixture(params=["cpu", "flex"])
 def device(request: pytest.FixtureRequest) -> str:
     """The device that `BURN_DEVICE` names."""
     return str(request.param)
@@ -22,7 +22,7 @@ def run_script(request: pytest.FixtureRequest) -> Callable[..., str]:
     """Run a script of the test's folder and return what it prints; `fails` wants a failure."""
     folder = Path(request.path).parent
 
-    def run(script: str, *args: object, device: str = "flex", fails: bool = False) -> str:
+    def run(script: str, *args: object, device: str = "cpu", fails: bool = False) -> str:
         # A small network gains nothing from BLAS threads.
         env = {**os.environ, "BURN_DEVICE": device, "OPENBLAS_NUM_THREADS": "1"}
         command = [sys.executable, str(folder / script), *map(str, args)]

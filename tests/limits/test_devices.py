@@ -143,4 +143,4 @@ def test_burn_device_not_installed_names_the_package() -> None:
 
 def test_without_burn_device_the_first_usable_is_taken() -> None:
     done = run(SAYS, BURN_DEVICE="")
-    assert done.stdout.strip() == "flex"
+    assert done.stdout.strip() == "cpu"

@@ -25,13 +25,12 @@ DECORATORS = PluginGroup("burn.decorators", API_VERSION)
 _LOCK = threading.RLock()
 # By every name that was asked for; several may mean one resource.
 _RESOURCES: dict[tuple[str, int], Resource] = {}
-# Tried in this order for the default device, those marked True for their GPUs only. A program's
-# first run is shorter on flex than on cpu, which compiles: see docs/decisions/0008.
+# Tried in this order for the default device, those marked True for their GPUs only.
 _DEFAULT_ORDER = (
     ("cuda", False),
     ("opencl", True),
-    ("flex", False),
     ("cpu", False),
+    ("flex", False),
     ("opencl", False),
 )
 _default: Device | None = None
@@ -150,7 +149,7 @@ class Device:
         """Return the default device.
 
         That is the one of the enclosing `with device:`, else `BURN_DEVICE`, else the first usable
-        of cuda, opencl (GPU), flex, cpu, opencl.
+        of cuda, opencl (GPU), cpu, flex, opencl.
         """
         block = _blocks.get()
         return _default_device() if block is None else block[0]
