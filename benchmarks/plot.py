@@ -22,9 +22,10 @@ SIDES = {
     "captured": ("burn, captured", "#a63d10"),
     "compile": ("torch.compile", "#8d5aa5"),
     "jax": ("jax.jit", "#3b6fb6"),
+    "tinygrad": ("tinygrad", "#4f9a6b"),
 }
 NAMES, WIDTH, BAR, GAP = 250, 560, 13, 12
-TICKS = (0.25, 0.5, 1, 2, 5, 10, 20, 50, 100)
+TICKS = (0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100)
 
 
 def rows_of(found: dict[str, Any]) -> dict[str, dict[str, float]]:

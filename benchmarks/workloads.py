@@ -1,11 +1,11 @@
-"""Whole programs on the processor, ours beside PyTorch, torch.compile and JAX in one run.
+"""Whole programs on the processor, ours beside PyTorch, torch.compile, JAX and tinygrad in one run.
 
     python benchmarks/workloads.py [--json FILE] [--only WORD] [--rounds N] [--sides ours,torch,...]
 
 Each library has a process of its own; they take turns at every workload, so that all see the
 machine in the same state. Printed are medians in microseconds and ratios peer / ours, above 1
 where we are faster. First calls, which compile, are left out. A peer that is not installed in this
-environment is left out too.
+environment is left out too. tinygrad runs on its CPU device under TinyJit, and wants `clang`.
 """
 
 from __future__ import annotations
@@ -25,10 +25,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from jitted_peers import Call, floats, jax_workloads, labels, tinygrad_workloads
 
-Call = Callable[[], Any]
 DEVICE = "cpu"
-SIDES = {"ours": "burn", "captured": "burn", "torch": "torch", "compile": "torch", "jax": "jax"}
+SIDES = {
+    "ours": "burn", "captured": "burn", "torch": "torch", "compile": "torch", "jax": "jax",
+    "tinygrad": "tinygrad",
+}  # fmt: skip
 # What a peer has to take at least, as a multiple of our time.
 MARKS = {
     "elementwise 16M": {"torch": 14, "jax": 3},
@@ -44,16 +47,6 @@ MARKS = {
     "mlp inference 1": {"torch": 2},
     "small chain": {"torch": 2.5},
 }
-
-
-def floats(*shape: int) -> np.ndarray[Any, Any]:
-    """Return the same samples in all processes."""
-    return np.random.default_rng(0).standard_normal(shape).astype(np.float32)
-
-
-def labels(count: int, classes: int) -> np.ndarray[Any, Any]:
-    """Return the same classes in all processes."""
-    return np.random.default_rng(1).integers(0, classes, count)
 
 
 class Ours:
@@ -282,76 +275,12 @@ def workloads(lib: Any) -> dict[str, Callable[[], Call]]:
     return out
 
 
-def jax_workloads() -> dict[str, Callable[[], Call]]:
-    """Return the workloads that are written out for JAX, each under jit."""
-    import jax
-    import jax.numpy as jnp
-
-    def elementwise(count: int) -> Call:
-        x, y, z = (jnp.asarray(floats(3, count)[k]) for k in range(3))
-        fn = jax.jit(lambda x, y, z: jax.nn.gelu(x * y + z, approximate=False) * jnp.tanh(z) + y)
-        return lambda: fn(x, y, z).block_until_ready()
-
-    def mlp_step(n: int) -> Call:
-        sizes = (784, 512, 512, 10)
-        layers = [(jnp.asarray(floats(a, b) * 0.05), jnp.zeros(b)) for a, b in pairwise(sizes)]
-        x, y = jnp.asarray(floats(n, 784)), jnp.asarray(labels(n, 10))
-
-        def loss(layers: Any) -> Any:
-            v = x
-            for k, (w, b) in enumerate(layers):
-                v = v @ w + b
-                v = v if k == len(layers) - 1 else jax.nn.relu(v)
-            return -jnp.take_along_axis(jax.nn.log_softmax(v), y[:, None], 1).mean()
-
-        @jax.jit
-        def step(state: Any) -> Any:
-            layers, m, s, t = state
-            g = jax.grad(loss)(layers)
-            tree = jax.tree_util.tree_map
-            m = tree(lambda m, g: 0.9 * m + 0.1 * g, m, g)
-            s = tree(lambda s, g: 0.999 * s + 0.001 * g * g, s, g)
-            t = t + 1
-            layers = tree(
-                lambda p, m, s: p
-                - 1e-3 * (m / (1 - 0.9**t)) / (jnp.sqrt(s / (1 - 0.999**t)) + 1e-8),
-                layers, m, s,
-            )  # fmt: skip
-            return layers, m, s, t
-
-        zeros = jax.tree_util.tree_map(jnp.zeros_like, layers)
-        held = [(layers, zeros, zeros, jnp.zeros((), jnp.float32))]
-
-        def run() -> Any:
-            held[0] = jax.block_until_ready(step(held[0]))
-
-        return run
-
-    def chain() -> Call:
-        x, y = jnp.asarray(floats(8, 8)), jnp.asarray(floats(8, 8) * 0.5)
-
-        def total(x: Any) -> Any:
-            v = x
-            for _ in range(10):
-                v = v * y + y
-            return v.sum()
-
-        fn = jax.jit(jax.grad(total))
-        return lambda: fn(x).block_until_ready()
-
-    return {
-        "elementwise 16M": lambda: elementwise(1 << 24),
-        "elementwise 1M": lambda: elementwise(1 << 20),
-        "mlp step 64": lambda: mlp_step(64),
-        "mlp step 512": lambda: mlp_step(512),
-        "small chain": chain,
-    }
-
-
 def serve(side: str) -> None:
     """Measure the workloads whose names come in, one answer a line."""
     if side == "jax":
         known = jax_workloads()
+    elif side == "tinygrad":
+        known = tinygrad_workloads()
     else:
         ours = side in ("ours", "captured")
         known = workloads(Ours(side == "captured") if ours else Torch(side == "compile"))
