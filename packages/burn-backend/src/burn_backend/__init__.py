@@ -26,7 +26,9 @@ from burn_backend.fusing import (
     Part as Part,
 )
 from burn_backend.kernel import Kernel as Kernel
+from burn_backend.native import native_mode as native_mode
 from burn_backend.overwriting import Free as Free, OverwrittenError as OverwrittenError
+from burn_backend.native import native_mode
 from burn_backend.quantized import QuantizedArray as QuantizedArray
 from burn_backend.scalar import check_scalar as check_scalar, plain_scalar as plain_scalar
 from burn_backend.tensor import (

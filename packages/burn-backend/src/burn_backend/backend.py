@@ -90,6 +90,8 @@ class Backend:
         fuser: what makes one kernel of several operations, or None.
         records: operations are recorded and run later, as programs that should be equal.
         clocked: while it is watched, its kernels have times of their own.
+        repeating: what a backend that records tells the names of operations that come again and
+            again; None where nobody listens.
     """
 
     name: str = ""
@@ -99,6 +101,7 @@ class Backend:
     fuser: Fuser | None = None
     records = False
     clocked = False
+    repeating: Callable[[Sequence[str]], None] | None = None
 
     def __init__(self, table: Mapping[str, Kernel], native: Mapping[DType, Any]) -> None:
         self.table = table
@@ -236,6 +239,17 @@ class Backend:
 
         before = looked()
         return lambda: looked() == before
+
+    def compiled(self, function: Callable[..., Any], restarts: bool = True) -> Any:
+        """Return a function in native code where there is some, else itself.
+
+        It does what the Python function does; what that does off its straight path is left to it.
+
+        Args:
+            function: of plain Python, with plain parameters.
+            restarts: it may begin again at any place. Else errors are raised where they arise.
+        """
+        return function
 
     def owned(self, holder: Any) -> bool:
         """Return whether `holder.buf` is memory that only this holder can see."""

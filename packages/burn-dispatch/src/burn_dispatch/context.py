@@ -6,10 +6,11 @@ attribute; later calls find it directly.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from types import FunctionType
 from typing import Any
 
-from burn_backend import TENSOR_CLASS, Fragments, Memo, TensorBase, infer_key, plain_scalar
+from burn_backend import TENSOR_CLASS, Fragments, Memo, TensorBase, infer_key, native_mode, plain_scalar
 from burn_dispatch import scopes
 from burn_dispatch.generator import generate
 from burn_dispatch.profiling import watched
@@ -82,10 +83,28 @@ class Context:
                 made = watched(self.resource, entry, owner.function(name))
             else:
                 made = generate(self, entry)
+                if name in self.resource.often or native_mode() == "always":
+                    made = self.resource.backend.compiled(made)
                 if scope is not None and scope.autocast is not None:
                     made = _autocast(self, entry, made)
             made = self.plain.setdefault(name, made)
         return made
+
+    def natively(self, names: Iterable[str]) -> None:
+        """Put native code in the place of those functions that were made."""
+        native = self.resource.backend.compiled
+        if self.decorator is not None and hasattr(self.decorator, "natively"):
+            self.decorator.natively(native)
+        for name in names:
+            plain = self.plain.get(name)
+            if plain is None or plain.__class__ is not FunctionType:
+                continue
+            made = native(plain)
+            # Where a scope is open, another function stands among the attributes.
+            with scopes.LOCK:
+                self.plain[name] = made
+                if self.__dict__.get(name) is plain:
+                    self.__dict__[name] = made
 
     def _scoped(self, name: str) -> Callable[..., Any]:
         """Return the function that asks for the scope and calls the one of the right set."""

@@ -53,6 +53,9 @@ def generate(context: Context, entry: Entry) -> Callable[..., Any]:
 
 def source_of(function: Callable[..., Any]) -> str:
     """Return the generated source of a function, for readers and tests."""
+    objects = getattr(function, "__self__", None)
+    if objects.__class__ is tuple:  # a native one, which has the Python function first
+        function = objects[0]
     return "".join(linecache.getlines(function.__code__.co_filename))
 
 

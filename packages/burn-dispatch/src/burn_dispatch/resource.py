@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from burn_backend import Backend
+from burn_backend import Backend, native_mode
 from burn_std import DeviceError, DType, DTypeError
 from burn_std.dtypes import float32, int64
 
@@ -36,6 +37,7 @@ class Resource:
         default_float: dtype of Python floats; `default_int` of Python ints.
         used: an operation or tensor was made, so defaults are fixed.
         scalars: payloads of Python scalars seen before.
+        often: operations that come again and again, whose functions are native.
         weak: (payload dtype, class of a scalar) that meet without promotion.
     """
 
@@ -52,6 +54,8 @@ class Resource:
         self.weak: dict[Any, DType] = {}
         self.contexts: dict[Any, Context] = {}
         self._lock = threading.Lock()
+        self.often: set[str] = set()
+        backend.repeating = self.natively
         self._streams = _Stream()
         self._threads = 1
         self._epoch = 0
@@ -77,6 +81,19 @@ class Resource:
                 found.device = Device(self, *key)
                 self.contexts[key] = found
         return found
+
+    def natively(self, names: Iterable[str]) -> None:
+        """Put native code in the place of functions that are called again and again.
+
+        Args:
+            names: of operations.
+        """
+        if native_mode() == "off":
+            return
+        self.often.update(names)
+        for context in list(self.contexts.values()):
+            for made in (context, *context.variants.values()):
+                made.natively(names)
 
     def scalar_payload(self, key: Any, value: Any, number: bool | int | float, dtype: DType) -> Any:
         """Return the payload of a scalar; immutable ones are kept for the next call."""

@@ -13,11 +13,13 @@ from burn_backend import (
     Watcher,
     check_scalar,
     infer_key,
+    native_mode,
     payload_names,
     specs_of,
 )
+from burn_fusion.plan import Plan
 from burn_fusion.recorder import BUDGET, CAP, SOFT, Recorder, Shield
-from burn_fusion.segment import Poison, Rebinding, Segment, Value, axis_classes
+from burn_fusion.segment import Holder, Poison, Rebinding, Segment, Value, axis_classes
 from burn_fusion.step import StepLog
 from burn_fusion.watching import Watched
 from burn_fusion.whole import WholeStep
@@ -42,7 +44,9 @@ class FusionBackend(Backend):
         self._soft, self._cap, self._budget = soft, cap, budget
         self.inner = inner
         super().__init__(inner.table, {d: d for d in PLAIN if inner.supports_dtype(d)})
-        self.recorder = Recorder(inner)
+        self.recorder = Recorder(inner, self._repeated)
+        if native_mode() == "always":
+            self.recorder.natively(self.compiled)
         self.watchers = Watched(self.recorder)
         # Equal shapes are one object where possible: broadcasting is then seen without a look-up.
         self._shapes: dict[tuple[int, ...], tuple[int, ...]] = Memo(lambda shape: shape)
@@ -220,6 +224,16 @@ class FusionBackend(Backend):
         """Return the inner backend's answer."""
         return self.inner.same_objects(containers)
 
+    def compiled(self, function: Callable[..., Any], restarts: bool = True) -> Any:
+        """Return the inner backend's answer."""
+        return self.inner.compiled(function, restarts)
+
+    def _repeated(self, plan: Plan) -> None:
+        if native_mode() == "on":
+            self.recorder.natively(self.compiled)
+        if self.repeating is not None:
+            self.repeating([*dict.fromkeys(step.entry.name for step in plan.steps)])
+
     def _not_in_a_step(self, op: str) -> None:
         log = self.recorder.tls.log
         if log is not None:
@@ -279,6 +293,8 @@ class FusionBackend(Backend):
             return self._dynamic(entry)
         recorder = self.recorder
         constants: dict[str, Any] = {"TLS": recorder.tls, "CUT": recorder.cut, "VALUE": Value}
+        # Not named in the text: who compiles it looks for the slots of these.
+        constants |= {"HOLDER": Holder, "SEGMENT": Segment, "DTYPE": DType}
         lines, shapes = self._shape_lines(entry, constants)
         # Scalars are no part of what a rule sees, and a wrong one must not wait for the flush.
         lines += _scalar_checks(entry, constants)

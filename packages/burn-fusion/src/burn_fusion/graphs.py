@@ -13,7 +13,7 @@ from typing import Any
 from burn_backend import API_VERSION, Backend, Fragments, Kernel
 from burn_fusion.backend import FusionBackend
 from burn_fusion.recorder import Recorder
-from burn_fusion.segment import Holder, Segment, Slots, Value
+from burn_fusion.segment import Holder, Segment, Value
 from burn_ir import CATALOG, Entry, Program, Runtime
 from burn_std import PLAIN, CaptureError, DType, parse_dtype
 
@@ -95,7 +95,7 @@ class HostBackend(Backend):
 class GraphRecorder(Recorder):
     """Keeps all that is recorded, and runs nothing."""
 
-    def take(self, slots: Slots, value: Value) -> int:
+    def take(self, value: Value) -> int:
         """Take a value from outside; it must be one that came from the host."""
         if value.seg is not None:
             raise CaptureError(
@@ -104,8 +104,9 @@ class GraphRecorder(Recorder):
                 remedy="Compute it inside, pass it as an argument, or move a module that "
                 "has values: model.to_device(burn.Device.capture()).",
             )  # fmt: skip
-        ext = self.tls.h.seg.ext
-        slots[value] = slot = -1 - len(ext)
+        seg = self.tls.h.seg
+        ext = seg.ext
+        seg.slots[value] = slot = -1 - len(ext)
         ext.append(value)
         return slot
 
@@ -181,7 +182,7 @@ class GraphBackend(FusionBackend):
     def graph(self) -> Iterator[Holder]:
         """Record into a segment of its own inside the block."""
         holder = self.recorder.tls.h
-        old, holder.seg = holder.seg, Segment(self.recorder.take)
+        old, holder.seg = holder.seg, Segment(self.recorder.slots)
         try:
             yield holder
         finally:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import signal
 import threading
 import weakref
+from collections.abc import Callable
 from contextlib import suppress
 from itertools import islice
 from math import prod
@@ -26,12 +27,13 @@ from burn_fusion.segment import (
     Local,
     Poison,
     Segment,
-    Slots,
     Value,
     axis_classes,
     live_slots,
+    slots_class,
 )
 from burn_fusion.step import PlanRun
+from burn_fusion.straight import taking
 from burn_fusion.unread import Unread
 from burn_ir import CATALOG
 from burn_std import BurnError, DeviceLostError, ExecutionError
@@ -42,6 +44,8 @@ CAP = 1024
 # Bits of results after which a segment is cut at the next place that its content allows: 4 GiB.
 # After twice as many it is cut before any large operation.
 BUDGET = 8 << 32
+# After so many runs of a plan its operations are worth native code.
+OFTEN = 8
 # Operations over all remembered plans; a key costs about as much as its program.
 REMEMBERED = 2**18
 
@@ -69,20 +73,24 @@ class Recorder:
 
     Attributes:
         inner: the backend that executes.
+        repeated: what is told of a plan that ran `OFTEN`.
         tls: per thread, `tls.h.seg` is the open segment.
         classes: shape to axis classes, remembered.
         sizes: shape to number of elements, remembered.
         programs: plans by program; `newest` is the one that ran last, of any thread.
         plans_made, flushes: counts for reports and tests.
         lost: the fault of the device, after which nothing on it has a value.
+        native: straight paths were put in the place of methods.
         watched: `function_of` is another one, which measures.
     """
 
-    def __init__(self, inner: Backend) -> None:
+    def __init__(self, inner: Backend, repeated: Callable[[Plan], None] | None = None) -> None:
         self.inner = inner
+        self.repeated = repeated
         self.lock = threading.RLock()
         self.holders: list[weakref.ref[Holder]] = []
-        self.tls = Local(self._register, self.take)
+        self.slots = slots_class()
+        self.tls = Local(self._register, self.slots)
         self.classes = Memo(axis_classes)
         self.sizes: Memo = Memo(prod)
         self.programs: dict[Any, Known] = {}
@@ -95,6 +103,18 @@ class Recorder:
         self.flushes = 0
         self.lost: DeviceLostError | None = None
         self.watched = False
+        self.native = False
+        self.slots.__missing__ = staticmethod(taking(self))
+
+    def natively(self, compiled: Callable[..., Any]) -> None:
+        """Put what a backend compiles in the place of the straight paths, once.
+
+        Args:
+            compiled: see `Backend.compiled`.
+        """
+        if not self.native:
+            self.native = True
+            self.slots.__missing__ = staticmethod(compiled(taking(self)))
 
     def _register(self, holder: Holder) -> None:
         with self.lock:
@@ -114,22 +134,16 @@ class Recorder:
         """
         return hash(tuple([v.op[0] for v in vals[-16:]])) & 3 == 0
 
-    def take(self, slots: Slots, value: Value) -> int:
+    def take(self, value: Value) -> int:
         """Take a value from outside into the open segment, when an operation meets it there first.
 
         Cuts when the segment alone keeps too many bytes alive. Then, and when another thread sealed
         the segment meanwhile, the slot does not count: the operation that asked sees that its
         segment is not open any more and records itself again.
-
-        Args:
-            slots: of the segment.
-            value: what the operation reads.
         """
-        seg = self.tls.h.seg
-        if seg.slots is not slots:
-            return 0
         if value.seg is not None or value.buf.__class__ is Poison or self.lost is not None:
             self.buffer(value)  # runs the segment that makes it, raises what went wrong there
+        seg = self.tls.h.seg
         seg.bits = bits = seg.bits + self.sizes[value.shape] * value.dtype.bits
         if bits > seg.limit and self._kept_too_much(seg):
             self.flush(seg)
@@ -138,7 +152,7 @@ class Recorder:
         # way round the next one would get the slot of this one.
         ext = seg.ext
         ext.append(value)
-        slots[value] = slot = -len(ext)
+        seg.slots[value] = slot = -len(ext)
         return slot
 
     def _kept_too_much(self, seg: Segment) -> bool:
@@ -183,7 +197,7 @@ class Recorder:
             for known in self.holders:
                 holder = known()
                 if holder is not None and holder.seg is seg:
-                    holder.seg = Segment(self.take)
+                    holder.seg = Segment(self.slots)
 
     def flush(self, seg: Segment) -> None:
         """Seal and run a segment; safe from any thread."""
@@ -191,7 +205,7 @@ class Recorder:
         if h.seg is seg:
             if not seg.vals:
                 return
-            h.seg = Segment(self.take)
+            h.seg = Segment(self.slots)
         else:
             self.seal(seg)
         with seg.lock:
@@ -268,6 +282,8 @@ class Recorder:
         else:
             self.launch(seg, plan, ext)
         plan.runs += 1
+        if plan.runs == OFTEN and self.repeated is not None:
+            self.repeated(plan)
 
     def function_of(self, plan: Plan) -> Any:
         """Return what runs a plan; profiles put a function that measures in its place."""

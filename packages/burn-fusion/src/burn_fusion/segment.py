@@ -12,7 +12,7 @@ import weakref
 from collections.abc import Callable, Sequence
 from itertools import islice
 from sys import getrefcount
-from typing import Any
+from typing import Any, ClassVar
 
 from burn_std import BurnError, DType
 
@@ -55,19 +55,18 @@ PINNED = 8 * 256 * 2**20
 class Slots(dict[Value, int]):
     """Slots of values from outside; one that is met for the first time is taken in.
 
-    Attributes:
-        take: `(slots, value) -> slot`, of the recorder.
+    Each recorder has a class of its own, whose `__missing__` is a static method: a function that
+    takes the value alone, into the segment that is open in its thread.
     """
 
-    __slots__ = ("take",)
+    __slots__ = ()
 
-    take: Take
-
-    def __missing__(self, value: Value) -> int:
-        return self.take(self, value)
+    __missing__: ClassVar[Any]
 
 
-Take = Callable[[Slots, Value], int]
+def slots_class() -> type[Slots]:
+    """Return a class for the slots of one recorder's segments."""
+    return type("Slots", (Slots,), {"__slots__": ()})
 
 
 class Segment:
@@ -106,11 +105,10 @@ class Segment:
         "vals",
     )  # fmt: skip
 
-    def __init__(self, take: Take) -> None:
+    def __init__(self, slots: type[Slots]) -> None:
         self.vals: list[Value] = []
         self.ext: list[Value] = []
-        self.slots = Slots()
-        self.slots.take = take
+        self.slots = slots()
         self.bits = self.made = 0
         self.limit = PINNED
         self.rt: dict[int, tuple[Any, ...]] = {}
@@ -160,15 +158,15 @@ class Holder:
 
     __slots__ = ("__weakref__", "seg")
 
-    def __init__(self, take: Take) -> None:
-        self.seg = Segment(take)
+    def __init__(self, slots: type[Slots]) -> None:
+        self.seg = Segment(slots)
 
 
 class Local(threading.local):
     """The holder of the current thread, for one resource, and the log of a step it captures."""
 
-    def __init__(self, register: Callable[[Holder], None], take: Take) -> None:
-        self.h = Holder(take)
+    def __init__(self, register: Callable[[Holder], None], slots: type[Slots]) -> None:
+        self.h = Holder(slots)
         self.log: Any = None
         register(self.h)
 

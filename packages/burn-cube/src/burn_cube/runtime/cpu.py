@@ -27,6 +27,7 @@ from burn_cube.runtime.arguments import describe
 from burn_cube.runtime.base import API_VERSION, Program, Properties, Runtime
 from burn_cube.runtime.cache import digest_of, emitter_version, kernel_cache
 from burn_cube.runtime.faults import recorded_fault
+from burn_cube.runtime.frames import Frames
 from burn_cube.runtime.native_builtins import SAME, Builtin, same_words
 from burn_cube.runtime.native_calls import NativeCall, NativeCalls, Runner, text as calls_text
 from burn_cube.runtime.words import Packer
@@ -208,6 +209,7 @@ class CpuRuntime(Runtime):
         self.pool_address = run
         self._calls_runner: Runner | None = None
         self._same: Builtin | None = None
+        self._frames: Frames | None = None
         pointer, number = ctypes.c_void_p, ctypes.c_int64
         self._start = ctypes.CFUNCTYPE(None, number)(start)
         self._forget = ctypes.CFUNCTYPE(None)(forget)
@@ -227,6 +229,15 @@ class CpuRuntime(Runtime):
         image = cache.get(key)
         if image is None:
             image = self._jit.compile(text)
+            cache.put(key, image)
+        return image
+
+    def _frame_image(self, text: str) -> bytes:
+        key = digest_of("frame", text, self._jit.machine)
+        cache = kernel_cache()
+        image = cache.get(key)
+        if image is None:
+            image = self._jit.compile_soon(text)
             cache.put(key, image)
         return image
 
@@ -298,6 +309,12 @@ class CpuRuntime(Runtime):
             (address,) = self._jit.link(self._image("same", SAME), "burn_same_objects")
             self._same = Builtin("same_objects", address)
         return self._same.over(same_words(containers))
+
+    def frames(self) -> Frames:
+        """Return what makes builtins of Python functions."""
+        if self._frames is None:
+            self._frames = Frames(self._frame_image, self._jit.link)
+        return self._frames
 
     def sequence(self, calls: Sequence[NativeCall]) -> NativeCalls:
         """Return launches that one native call makes."""

@@ -13,7 +13,8 @@ from typing import Any
 
 # The text of a bytes object ends with a zero that its size counts.
 HEADER = bytes.__basicsize__ - 1
-_METH_FASTCALL = 0x80
+# How a builtin is called: with an array of arguments, and with names behind it.
+FASTCALL, KEYWORDS = 0x80, 0x02
 
 
 class _Method(ctypes.Structure):
@@ -31,18 +32,19 @@ class Builtin:
     Args:
         name: what it prints as.
         address: of the function.
+        flags: with `KEYWORDS` it takes the names of further arguments too.
     """
 
-    def __init__(self, name: str, address: int) -> None:
-        self._method = _Method(name.encode(), address, _METH_FASTCALL, None)
+    def __init__(self, name: str, address: int, flags: int = FASTCALL) -> None:
+        self._method = _Method(name.encode(), address, flags, None)
         # Builtins point to the description, and may outlive us.
         _METHODS.append(self._method)
         self._make = ctypes.PYFUNCTYPE(
             ctypes.py_object, ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p, ctypes.c_void_p
         )(("PyCMethod_New", ctypes.pythonapi))
 
-    def over(self, words: bytes) -> Callable[..., Any]:
-        """Return the function with some words as its `self`."""
+    def over(self, words: bytes | tuple[Any, ...]) -> Callable[..., Any]:
+        """Return the function with some words, or objects, as its `self`."""
         made: Callable[..., Any] = self._make(ctypes.addressof(self._method), words, None, None)
         return made
 

@@ -1,0 +1,213 @@
+"""Python functions as native builtins: written by `frame_text`, compiled, tried out, linked.
+
+A native frame takes and returns what the Python function does. Where it cannot serve it calls that
+function. The kind of Python has to be known, and a few frames are tried on objects of their own
+before the first is handed out: places of slots, counts of references, and what happens off the
+straight path.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import linecache
+import platform
+import sys
+import sysconfig
+from collections.abc import Callable
+from inspect import getblock
+from sys import getrefcount
+from types import FunctionType, MemberDescriptorType
+from typing import Any
+
+from burn_cube.runtime.frame_text import C_FUNCTIONS, Layout, Unsupported, write
+from burn_cube.runtime.native_builtins import FASTCALL, KEYWORDS, Builtin, python_addresses
+
+# The C functions and structures are known of these versions.
+KNOWN = ((3, 11), (3, 12))
+
+
+def refusal() -> str | None:
+    """Return why this Python runs no native frames, None if it does."""
+    if platform.python_implementation() != "CPython":
+        return f"the interpreter is {platform.python_implementation()}"
+    if sys.version_info[:2] not in KNOWN:
+        return f"Python {platform.python_version()} is not one that is known"
+    if sysconfig.get_config_var("Py_GIL_DISABLED"):
+        return "this Python has no lock of the interpreter"
+    if hasattr(sys, "gettotalrefcount"):
+        return "this Python is built for debugging"
+    return None
+
+
+def source_lines(function: FunctionType) -> str:
+    """Return the text of a function, without what stands in front of all of its lines."""
+    code = function.__code__
+    lines = linecache.getlines(code.co_filename, function.__globals__)
+    if code.co_filename.startswith("<") and code.co_firstlineno == 1:
+        return "".join(lines)  # generated, and all there is
+    block = getblock(lines[code.co_firstlineno - 1 :])
+    indent = len(block[0]) - len(block[0].lstrip()) if block else 0
+    return "".join(line[indent:] for line in block)
+
+
+def layout() -> Layout:
+    """Return where this Python keeps things."""
+    head = object.__basicsize__
+    # From 3.12 on some objects are never counted.
+    inline = sys.version_info[:2] == (3, 11)
+    return Layout(ctypes.sizeof(ctypes.c_void_p), head, tuple.__basicsize__, inline, _slot)
+
+
+def _slot(descriptor: MemberDescriptorType) -> int:
+    """Return the place of a slot: the third word of what its descriptor points to."""
+    member = ctypes.c_void_p.from_address(
+        id(descriptor) + object.__basicsize__ + 3 * ctypes.sizeof(ctypes.c_void_p)
+    ).value
+    if not member:
+        raise Unsupported("a slot without a description")
+    return ctypes.c_ssize_t.from_address(member + 2 * ctypes.sizeof(ctypes.c_void_p)).value
+
+
+class Frames:
+    """Compiles functions; one for each process.
+
+    Args:
+        image: `text -> object code`, which remembers on disk.
+        link: `(object code, names, **symbols) -> addresses`.
+
+    Attributes:
+        refused: why there are none, or None.
+        made: how many were handed out.
+    """
+
+    def __init__(self, image: Callable[[str], bytes], link: Callable[..., list[int]]) -> None:
+        self._image = image
+        self._link = link
+        self._linked: dict[str, Builtin] = {}
+        self.made = 0
+        self.refused = refusal()
+        if self.refused is None:
+            self._layout = layout()
+            self._imports = dict(zip(C_FUNCTIONS, python_addresses(*C_FUNCTIONS), strict=True))
+            try:
+                self.refused = tried(self)
+            except (Unsupported, AttributeError, RuntimeError, OSError, SystemError) as error:
+                self.refused = f"a trial failed: {error}"
+        self.made = 0
+
+    def frame(self, function: Any, restarts: bool) -> Any:
+        """Return a function as a builtin, or itself where that is not possible.
+
+        Args:
+            function: of plain Python.
+            restarts: it may begin again at any place; see `frame_text`.
+        """
+        if self.refused is not None or function.__class__ is not FunctionType:
+            return function
+        try:
+            written = write(function, source_lines(function), self._layout, restarts)
+        except (Unsupported, SyntaxError, IndexError):
+            return function
+        builtin = self._linked.get(written.text)
+        if builtin is None:
+            image = self._image(written.text)
+            (address,) = self._link(image, "burn_frame", **self._imports)
+            builtin = Builtin(function.__name__, address, FASTCALL | KEYWORDS)
+            self._linked[written.text] = builtin
+        self.made += 1
+        return builtin.over(written.objects)
+
+
+# ---- the trial ---------------------------------------------------------------------------------
+
+
+class _Box:
+    __slots__ = ("first", "second")
+
+
+class _Other:
+    __slots__ = ("unlike", "second", "first")  # noqa: RUF023 - in another order, so at other places
+
+
+def _boxed(x, table, seen):  # type: ignore[no-untyped-def]
+    try:
+        if x.first is not MARK:  # type: ignore[name-defined]
+            return SLOW(x)  # type: ignore[name-defined]
+        key = x.second
+        n = len(seen)
+        if n >= 3:
+            return SLOW(x)  # type: ignore[name-defined]
+        made = _Box()
+        made.first = table[key, n]
+        made.second = (x, key, n)
+        seen.append(made)
+    except KeyError:
+        return SLOW(x)  # type: ignore[name-defined]
+    return made
+
+
+def _summed(boxes, found):  # type: ignore[no-untyped-def]
+    total = 0
+    for box in boxes:
+        one, other = box.first, box.second
+        if one is None:
+            continue
+        try:
+            total = total + one[other]
+        except Exception:  # noqa: BLE001 - so are those that this is for
+            found.append(other)
+    return total
+
+
+def tried(frames: Frames) -> str | None:
+    """Return what frames do wrong on objects made for it, None if nothing."""
+    mark, calls = object(), []
+    frames.refused = None
+
+    def slow(x: Any) -> Any:
+        calls.append(x)
+        return mark
+
+    scope = {
+        "MARK": mark, "SLOW": slow, "_Box": _Box, "_Other": _Other, "len": len, "KeyError": KeyError,
+    }  # fmt: skip
+    python = FunctionType(_boxed.__code__, scope, "boxed")
+    native = frames.frame(python, True)
+    if native is python:
+        return "the first function was not compiled"
+    box, table, key = _Box(), {("k", 0): "value"}, "k"
+    box.first, box.second = mark, key
+    other = _Other()
+    other.first, other.second = mark, key
+    before = (getrefcount(box), getrefcount(mark), getrefcount(table))
+    types = getrefcount(_Box)
+    for _ in range(100):
+        seen: list[Any] = []
+        made = native(box, table, seen)
+        if made.first != "value" or made.second != (box, "k", 0) or seen != [made]:
+            return "a result is wrong"
+        if native(box, {}, []) is not mark or native(other, {}, []) is not mark:
+            return "a refusal is wrong"
+        if native(other, table, []).second != (other, "k", 0):
+            return "a slot of another class is wrong"
+        try:
+            native(1, table, [])
+        except AttributeError:
+            pass
+        else:
+            return "an error is missing"
+        calls.clear()
+        del made, seen
+    if (getrefcount(box), getrefcount(mark), getrefcount(table)) != before:
+        return "references are lost or kept"
+    if getrefcount(_Box) != types:
+        return "references to a class are lost or kept"
+    summed = frames.frame(FunctionType(_summed.__code__, {"_Box": _Box, "Exception": Exception}), False)
+    boxes = []
+    for first, second in ((None, 0), ((1, 2), 1), ((1, 2), 7)):
+        boxes.append(b := _Box())
+        b.first, b.second = first, second
+    found: list[Any] = []
+    if summed(boxes, found) != 2 or found != [7]:
+        return "a loop is wrong"
+    return None
