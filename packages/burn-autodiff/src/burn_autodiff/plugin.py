@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
+from weakref import WeakSet
 
 from burn_autodiff import checkpoint as ckpt, tape
 from burn_autodiff.rules import RULES
-from burn_autodiff.tape import LEAF, PICK, AttrNode, Call, Gradients, Node, make_node
+from burn_autodiff.tape import LEAF, PICK, AttrNode, Call, Gradients, Node, RuleCall, make_node
 from burn_backend import API_VERSION, Fragments, TensorBase
 from burn_ir import Entry
 from burn_std import AutodiffError
@@ -19,6 +20,27 @@ class AutodiffDecorator:
     name = "autodiff"
     api_version = API_VERSION
     about = "gradient tape over any backend"
+
+    def __init__(self) -> None:
+        # Rules by operation: what was compiled, and what may call it.
+        self._native: dict[str, Callable[..., Any]] = {}
+        self._calls: dict[str, WeakSet[Call]] = {}
+
+    def natively(self, compiled: Callable[..., Any], names: Iterable[str]) -> None:
+        """Have the walk and the rules of some operations compiled.
+
+        Args:
+            compiled: see `Backend.compiled`.
+            names: of operations that come again and again.
+        """
+        tape.STRAIGHT.natively(compiled)
+        for name in names:
+            rule = RULES.get(name)
+            if rule is None or name in self._native:
+                continue
+            made = self._native[name] = compiled(rule.fn, False, (RuleCall, TensorBase))
+            for call in self._calls.get(name, ()):
+                call.straight = made
 
     # ---- generated functions ----------------------------------------------------------------
 
@@ -40,8 +62,11 @@ class AutodiffDecorator:
             return Fragments(produce, constants, load, absent, inner.finish, inner.shapes)
         saves = tuple(_position(entry, s) for s in rule.saves)
         readers = tuple(tuple(_position(entry, r)[1] for r in names) for names in rule.readers)
+        call = Call("rule", entry, rule.fn, saves, readers, context)
+        call.straight = self._native.get(entry.name, rule.fn)
+        self._calls.setdefault(entry.name, WeakSet()).add(call)
         constants.update(
-            CALL=Call("rule", entry, rule.fn, saves, readers, context),
+            CALL=call,
             NODE=Node, ATTR_NODE=AttrNode, COUNT=tape.count, PICK=PICK,
             FLOATS={k for k, d in context.dtypes.items() if d.is_float},
         )  # fmt: skip

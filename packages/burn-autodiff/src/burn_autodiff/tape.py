@@ -34,10 +34,14 @@ class Call:
         context: the context whose function made the node.
         lists: an input is a list of tensors.
         plain: a rule whose node has one output, tensors as inputs and no recipe.
+        straight: the rule as the straight path calls it, which may be native.
         ops: the context of the gradients where they are not tracked; None until one was computed.
     """
 
-    __slots__ = ("context", "entry", "fn", "kind", "lists", "ops", "plain", "readers", "saves")
+    __slots__ = (
+        "__weakref__", "context", "entry", "fn", "kind", "lists", "ops", "plain", "readers",
+        "saves", "straight",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -50,7 +54,7 @@ class Call:
     ) -> None:
         self.kind = kind
         self.entry = entry
-        self.fn = fn
+        self.fn = self.straight = fn
         self.saves = saves
         self.readers = readers
         self.context = context
@@ -245,7 +249,7 @@ class RuleCall:
 
 
 def _rule_call(ops: Any, node: Node, shapes: tuple[Any, ...], create_graph: bool) -> RuleCall:
-    # No `__init__`: the walk sets these itself where a rule is plain.
+    # No `__init__`: the straight path sets these itself.
     made = RuleCall()
     made.ops = ops
     made.node = node
@@ -260,7 +264,7 @@ def _rule_call(ops: Any, node: Node, shapes: tuple[Any, ...], create_graph: bool
     return made
 
 
-def _sum_to(ops: Any, g: TensorBase, shape: tuple[int, ...]) -> TensorBase:
+def sum_to(ops: Any, g: TensorBase, shape: tuple[int, ...]) -> TensorBase:
     """Return g summed over the dims along which the input was broadcast."""
     lead = len(g.shape) - len(shape)
     dims = tuple(range(lead)) + tuple(
@@ -273,16 +277,30 @@ def _sum_to(ops: Any, g: TensorBase, shape: tuple[int, ...]) -> TensorBase:
     return g
 
 
-class _Walk:
-    """One backward pass."""
+class Walk:
+    """One backward pass.
+
+    Attributes:
+        retain: nodes keep what they saved; `frees` that they do not.
+        create: the gradients are tracked.
+        wanted: nodes that are no leaves whose cotangent is kept.
+        cotangents: by node that was not walked yet.
+        heap: those nodes, the youngest first.
+        found: the gradients so far.
+        at: what the straight path calls a rule of, for messages.
+    """
+
+    __slots__ = ("at", "cotangents", "create", "found", "frees", "heap", "retain", "wanted")
 
     def __init__(self, retain: bool, create: bool, wanted: set[Node]) -> None:
         self.retain = retain
+        self.frees = not retain
         self.create = create
         self.wanted = wanted
         self.cotangents: dict[Node, Any] = {}
         self.heap: list[tuple[int, Node]] = []
         self.found: dict[Node, TensorBase] = {}
+        self.at: Call | None = None
 
     def put(self, node: Node, g: TensorBase) -> None:
         have = self.cotangents.get(node)
@@ -318,82 +336,20 @@ class _Walk:
         have[pick.attrs[0]] = g if earlier is None else g.b.add(earlier, g)
 
     def run(self) -> dict[Node, TensorBase]:
-        # Every operation of a step comes by here: hence names of the frame, and the plain rule
-        # written out. `first` is a node that is kept beside the heap, which a chain never needs.
-        heap, cotangents, wanted = self.heap, self.cotangents, self.wanted
-        plain, free = not self.create, not self.retain
-        push, pop = heapq.heappush, heapq.heappop
-        tensor = TENSOR_CLASS.cls
-        first: Any = None
-        while heap or first is not None:
-            if first is not None and (not heap or -first.seq < heap[0][0]):
-                node, first = first, None
-            else:
-                node = pop(heap)[1]
-            g = cotangents.pop(node)
+        straight = None if self.create or self.wanted else STRAIGHT.now()
+        while True:
+            node = self.next(straight)
+            if node is None:
+                return self.found
+            g = self.cotangents.pop(node)
             if g.__class__ is Windows:
                 g = g.total()
             call = node.call
             if call is LEAF:
                 self.found[node] = g
                 continue
-            if wanted and node in wanted:
+            if node in self.wanted:
                 self.found[node] = g
-            if call.plain and plain and node.saved is not FREED:
-                ops = call.ops or call.plain_ops()
-                base = ops.base
-                given: list[Any] = []
-                for payload in node.saved:
-                    if payload is None:
-                        given.append(None)
-                    else:
-                        t = tensor()
-                        t.b = base
-                        t.v = payload
-                        t.node = None
-                        given.append(t)
-                parents = node.parents
-                shape = g.v.shape
-                shapes = node.shapes
-                rule = RuleCall()
-                rule.ops = ops
-                rule.node = node
-                rule.create_graph = False
-                if parents.__len__() == 2:
-                    one, other = parents
-                    rule.shapes = shapes = (shape, shape) if shapes is None else shapes
-                    rule.need = one is not None, other is not None
-                else:
-                    rule.shapes = shapes = (shape,) * len(parents) if shapes is None else shapes
-                    rule.need = tuple([p is not None for p in parents])
-                try:
-                    out = call.fn(rule, g, *given) if given else call.fn(rule, g)
-                except BurnError as error:
-                    error.add_note(f"in the backward of {call.name}")
-                    raise
-                if out.__class__ is not tuple or len(out) != len(parents):
-                    out = _gradients(call, out, parents)
-                for parent, grad, wants in zip(parents, out, shapes):  # noqa: B905 - as many
-                    if parent is None or grad is None:
-                        continue
-                    if grad.v.shape != wants:
-                        grad = _sum_to(ops, grad, wants)
-                    have = cotangents.get(parent)
-                    if have is not None:
-                        if have.__class__ is Windows:
-                            have.add(grad)
-                        else:
-                            cotangents[parent] = grad.b.add(have, grad)
-                        continue
-                    cotangents[parent] = grad
-                    if first is None:
-                        first = parent
-                    else:
-                        push(heap, (-parent.seq, parent))
-                if free:
-                    node.saved = FREED
-                    node.parents = ()
-                continue
             if call is PICK:
                 self.put_output(node, g)
                 continue
@@ -412,7 +368,17 @@ class _Walk:
                 node.parents = ()
                 if node.recipe is not None:
                     node.recipe = None
-        return self.found
+
+    def next(self, straight: Callable[[Walk], Node | None] | None) -> Node | None:
+        """Return the youngest node that the straight path leaves; None at the end."""
+        if straight is None:
+            return heapq.heappop(self.heap)[1] if self.heap else None
+        try:
+            return straight(self)
+        except BurnError as error:
+            if self.at is not None:
+                error.add_note(f"in the backward of {self.at.name}")
+            raise
 
     def apply(self, node: Node, g: Any) -> None:
         call = node.call
@@ -453,7 +419,7 @@ class _Walk:
         except BurnError as error:
             error.add_note(f"in the backward of {entry.name}")
             raise
-        out = _gradients(call, out, node.parents)
+        out = gradients_of(call, out, node.parents)
         for parent, grad, shape in zip(node.parents, out, shapes, strict=False):
             if parent is None or grad is None:
                 continue
@@ -463,11 +429,11 @@ class _Walk:
             elif grad.v.shape == shape:
                 self.put(parent, grad)
             else:
-                self.put(parent, _sum_to(ops, grad, shape))
+                self.put(parent, sum_to(ops, grad, shape))
 
     def give(self, ops: Any, parent: Node | None, grad: TensorBase | None, shape: Any) -> None:
         if parent is not None and grad is not None:
-            self.put(parent, grad if grad.shape == shape else _sum_to(ops, grad, shape))
+            self.put(parent, grad if grad.shape == shape else sum_to(ops, grad, shape))
 
     def restore(self, node: Node, payload: Any, get: tuple[bool, int], ops: Any) -> Any:
         """Return a saved payload as a tensor; tracked when a graph is being made."""
@@ -487,7 +453,38 @@ class _Walk:
         return ops.make(payload, parent if self.create else None)
 
 
-def _gradients(call: Call, out: Any, parents: Sequence[Any]) -> Any:
+class Straight:
+    """The straight path of a walk; see `walking`."""
+
+    __slots__ = ("compiled", "tensor", "walked")
+
+    def __init__(self) -> None:
+        self.tensor: type | None = None
+        self.compiled: Callable[..., Any] | None = None
+        self.walked: Callable[[Walk], Node | None] | None = None
+
+    def now(self) -> Callable[[Walk], Node | None]:
+        """Return it for the class that tensors have now."""
+        if self.walked is None or self.tensor is not TENSOR_CLASS.cls:
+            from burn_autodiff.walking import walking
+
+            self.walked = walking()
+            self.tensor = TENSOR_CLASS.cls
+            if self.compiled is not None:
+                self.walked = self.compiled(self.walked, False, _SLOTTED)
+        return self.walked
+
+    def natively(self, compiled: Callable[..., Any]) -> None:
+        """Have it compiled, once."""
+        if self.compiled is None:
+            self.compiled, self.walked = compiled, None
+
+
+STRAIGHT = Straight()
+_SLOTTED = (Node, Call, RuleCall, Walk, TensorBase)
+
+
+def gradients_of(call: Call, out: Any, parents: Sequence[Any]) -> Any:
     """Return what a rule gave as a tuple with one gradient per input."""
     if out.__class__ is not tuple and (isinstance(out, TensorBase) or out is None):
         out = (out,)
@@ -524,7 +521,7 @@ def backward(
             not closed under differentiation.
         ShapeError: a cotangent has another shape than its output.
     """
-    walk = _Walk(
+    walk = Walk(
         retain_graph or create_graph, create_graph, {w.node for w in wanted if w.node is not None}
     )
     if len(outputs) != len(cotangents):

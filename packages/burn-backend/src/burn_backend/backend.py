@@ -240,7 +240,9 @@ class Backend:
         before = looked()
         return lambda: looked() == before
 
-    def compiled(self, function: Callable[..., Any], restarts: bool = True) -> Any:
+    def compiled(
+        self, function: Callable[..., Any], restarts: bool = True, classes: Sequence[type] = ()
+    ) -> Any:
         """Return a function in native code where there is some, else itself.
 
         It does what the Python function does; what that does off its straight path is left to it.
@@ -248,6 +250,7 @@ class Backend:
         Args:
             function: of plain Python, with plain parameters.
             restarts: it may begin again at any place. Else errors are raised where they arise.
+            classes: those whose slots it reads and writes, beside the ones that it names.
         """
         return function
 

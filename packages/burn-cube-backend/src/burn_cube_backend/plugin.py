@@ -128,10 +128,12 @@ class CubeBackend(Backend):
         found: Callable[[], bool] = native(containers)
         return found
 
-    def compiled(self, function: Callable[..., Any], restarts: bool = True) -> Any:
+    def compiled(
+        self, function: Callable[..., Any], restarts: bool = True, classes: Sequence[type] = ()
+    ) -> Any:
         """Return a function in native code where the runtime makes some, else itself."""
         frames = getattr(self.engine.client.runtime, "frames", None)
-        return function if frames is None else frames().frame(function, restarts)
+        return function if frames is None else frames().frame(function, restarts, classes)
 
     def bound(self, run: Any, scalars: Sequence[tuple[int, int]]) -> Any:
         """Return a plan's function as one native call, where the device makes such calls."""

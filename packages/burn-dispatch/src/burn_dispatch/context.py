@@ -94,7 +94,7 @@ class Context:
         """Put native code in the place of those functions that were made."""
         native = self.resource.backend.compiled
         if self.decorator is not None and hasattr(self.decorator, "natively"):
-            self.decorator.natively(native)
+            self.decorator.natively(native, names)
         for name in names:
             plain = self.plain.get(name)
             if plain is None or plain.__class__ is not FunctionType:

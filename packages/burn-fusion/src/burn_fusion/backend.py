@@ -26,6 +26,8 @@ from burn_fusion.whole import WholeStep
 from burn_ir import CATALOG, Entry, Program, Runtime, Spec
 from burn_std import PLAIN, CaptureError, DType
 
+# Classes whose slots generated functions read.
+_SLOTTED = (Value, Segment, Holder, DType)
 _CUT_BEFORE = ("contract", "opaque", "effect")
 # Whose results count for the budget: large ones come from here, and cheap operations stay cheap.
 _COUNTED = (*_CUT_BEFORE, "random")
@@ -224,9 +226,11 @@ class FusionBackend(Backend):
         """Return the inner backend's answer."""
         return self.inner.same_objects(containers)
 
-    def compiled(self, function: Callable[..., Any], restarts: bool = True) -> Any:
+    def compiled(
+        self, function: Callable[..., Any], restarts: bool = True, classes: Sequence[type] = ()
+    ) -> Any:
         """Return the inner backend's answer."""
-        return self.inner.compiled(function, restarts)
+        return self.inner.compiled(function, restarts, (*classes, *_SLOTTED))
 
     def _repeated(self, plan: Plan) -> None:
         if native_mode() == "on":
@@ -293,8 +297,6 @@ class FusionBackend(Backend):
             return self._dynamic(entry)
         recorder = self.recorder
         constants: dict[str, Any] = {"TLS": recorder.tls, "CUT": recorder.cut, "VALUE": Value}
-        # Not named in the text: who compiles it looks for the slots of these.
-        constants |= {"HOLDER": Holder, "SEGMENT": Segment, "DTYPE": DType}
         lines, shapes = self._shape_lines(entry, constants)
         # Scalars are no part of what a rule sees, and a wrong one must not wait for the flush.
         lines += _scalar_checks(entry, constants)

@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from burn_fusion.segment import Holder, Poison, Segment, Value  # noqa: F401 - for their slots
-from burn_std import DType  # noqa: F401 - for its slots
+from burn_fusion.segment import Poison, Value
 
 if TYPE_CHECKING:
     from burn_fusion.recorder import Recorder

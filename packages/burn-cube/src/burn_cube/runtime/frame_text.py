@@ -18,7 +18,7 @@ from __future__ import annotations
 import ast
 import builtins
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from types import MemberDescriptorType
 from typing import Any, NamedTuple
@@ -156,7 +156,9 @@ class _Value(NamedTuple):
     cls: type | None = None
 
 
-def write(function: Any, source: str, layout: Layout, restarts: bool) -> Written:
+def write(
+    function: Any, source: str, layout: Layout, restarts: bool, classes: Sequence[type] = ()
+) -> Written:
     """Return a function in IR.
 
     Args:
@@ -164,15 +166,18 @@ def write(function: Any, source: str, layout: Layout, restarts: bool) -> Written
         source: its text.
         layout: of this Python.
         restarts: see the module.
+        classes: further ones whose slots it uses.
 
     Raises:
         Unsupported: it uses more than is known here.
     """
-    return _Writer(function, source, layout, restarts).written()
+    return _Writer(function, source, layout, restarts, classes).written()
 
 
 class _Writer:
-    def __init__(self, function: Any, source: str, layout: Layout, restarts: bool) -> None:
+    def __init__(
+        self, function: Any, source: str, layout: Layout, restarts: bool, classes: Sequence[type]
+    ) -> None:
         tree = ast.parse(source).body[0]
         if not isinstance(tree, ast.FunctionDef):
             raise Unsupported("no function")
@@ -200,7 +205,7 @@ class _Writer:
         self.filled: dict[str, tuple[int, set[str]]] = {}
         self.loops: list[tuple[str, str]] = []
         self.failing = "failed"
-        self.classes = _classes(self.globals.values())
+        self.classes = _classes([*self.globals.values(), *classes])
         self._kinds()
 
     # ---- what the locals are --------------------------------------------------------------------
@@ -577,29 +582,44 @@ class _Writer:
 
     def _for(self, target: ast.expr, over: ast.expr, body: list[ast.stmt]) -> None:
         """Go over a tuple, or over what another sequence holds when the loop begins."""
-        name = f"over{next(self.count)}"
-        place = self.locals[name] = f"%l.{name}"
+        several = isinstance(over, ast.Call) and isinstance(over.func, ast.Name)
+        rows: list[ast.expr] = [over]
+        if isinstance(over, ast.Call) and several and self._global(over.func.id) is zip:  # type: ignore[attr-defined]
+            if over.keywords or not isinstance(target, ast.Tuple):
+                raise Unsupported("zip with more than plain arguments")
+            rows = over.args
         at = self._new("%i")
         self.numbers.append(f"{at} = alloca i64")
-        with self._statement():
-            whole = self._not_null(self._c("PySequence_Tuple", self._object(over).ref))
-            self._keep(place, whole)
+        wholes = []
+        for row in rows:
+            name = f"over{next(self.count)}"
+            place = self.locals[name] = f"%l.{name}"
+            with self._statement():
+                whole = self._not_null(self._c("PySequence_Tuple", self._object(row).ref))
+                self._keep(place, whole)
+            wholes.append(whole)
         head, inside = self._new("head"), self._new("body")
         following, end = self._new("next"), self._new("end")
-        size = self._set(f"getelementptr i8, ptr {whole}, i64 {self.layout.size}")
         self._say(f"store i64 0, ptr {at}")
         self._say(f"br label %{head}")
         self._label(head)
         k = self._set(f"load i64, ptr {at}")
-        n = self._set(f"load i64, ptr {size}")
-        self._say(f"br i1 {self._set(f'icmp slt i64 {k}, {n}')}, label %{inside}, label %{end}")
+        for whole in wholes:
+            more = self._new("more")
+            size = self._set(f"getelementptr i8, ptr {whole}, i64 {self.layout.size}")
+            n = self._set(f"load i64, ptr {size}")
+            self._say(f"br i1 {self._set(f'icmp slt i64 {k}, {n}')}, label %{more}, label %{end}")
+            self._label(more)
+        self._say(f"br label %{inside}")
         self._label(inside)
-        first = self._set(f"getelementptr i8, ptr {whole}, i64 {self.layout.items}")
-        item = self._set(f"load ptr, ptr {self._set(f'getelementptr ptr, ptr {first}, i64 {k}')}")
         before = set(self.certain)
         self.loops.append((following, end))
-        with self._statement():
-            self._store(target, self._held(_Value(item)))
+        targets = target.elts if len(rows) > 1 and isinstance(target, ast.Tuple) else [target]
+        for one, whole in zip(targets, wholes, strict=True):
+            with self._statement():
+                first = self._set(f"getelementptr i8, ptr {whole}, i64 {self.layout.items}")
+                here = self._set(f"getelementptr ptr, ptr {first}, i64 {k}")
+                self._assign_value(one, self._held(_Value(self._set(f"load ptr, ptr {here}"))))
         self._statements(body)
         self.loops.pop()
         self.certain = before
@@ -636,14 +656,22 @@ class _Writer:
         self._say(f"br label %{end}")
         self._label(end)
 
+    def _assign_value(self, target: ast.expr, v: _Value) -> None:
+        if isinstance(target, ast.Tuple):
+            parts = self._unpacked(v, len(target.elts))
+            for t, part in zip(target.elts, parts, strict=True):
+                self._store(t, part)
+        else:
+            self._store(target, v)
+
     def _assign(self, target: ast.expr, value: ast.expr) -> None:
         if isinstance(target, ast.Tuple):
             if isinstance(value, ast.Tuple) and len(value.elts) == len(target.elts):
                 parts = [self._held(self._expr(e)) for e in value.elts]
+                for t, v in zip(target.elts, parts, strict=True):
+                    self._store(t, v)
             else:
-                parts = self._unpacked(self._object(value), len(target.elts))
-            for t, v in zip(target.elts, parts, strict=True):
-                self._store(t, v)
+                self._assign_value(target, self._object(value))
             return
         if isinstance(target, ast.Name) and target.id in self.ints:
             v = self._expr(value)
@@ -937,14 +965,50 @@ class _Writer:
                 if known.__class__ is _WRAPPER and known.__name__ == "__next__":
                     counter = self._constant(known.__self__)
                     return self._own(self._not_null(self._c("PyIter_Next", counter.ref)))
-        function = self._object(node.func)
-        args = [self._object(a) for a in node.args]
+        if isinstance(node.func, ast.Attribute) and node.func.attr == "get" and len(node.args) == 1:
+            return self._get(node.func.value, node.args[0])
+        return self._called(self._object(node.func), [self._object(a) for a in node.args])
+
+    def _called(self, function: _Value, args: list[_Value]) -> _Value:
         row = self._new("%v")
         self.numbers.append(f"{row} = alloca [{max(len(args), 1)} x ptr]")
         for k, a in enumerate(args):
             self._say(f"store ptr {a.ref}, ptr {self._set(f'getelementptr ptr, ptr {row}, i64 {k}')}")  # noqa: E501 # fmt: skip
         made = self._c("PyObject_Vectorcall", function.ref, row, str(len(args)), "null")
         return self._own(self._not_null(made))
+
+    def _get(self, of: ast.expr, key: ast.expr) -> _Value:
+        """Return what `.get(key)` does, at once where it is asked of a dict."""
+        whole, k = self._object(of), self._object(key)
+        fast, slow, end = self._new("fast"), self._new("slow"), self._new("end")
+        result = self._result()
+        kind = self._class_of(whole.ref)
+        is_dict = self._set(f"icmp eq ptr {kind}, {self._constant(dict).ref}")
+        self._say(f"br i1 {is_dict}, label %{fast}, label %{slow}")
+        self._label(fast)
+        got = self._c("PyDict_GetItemWithError", whole.ref, k.ref)
+        lacks, there = self._new("lacks"), self._new("there")
+        none = self._set(f"icmp eq ptr {got}, null")
+        self._say(f"br i1 {none}, label %{lacks}, label %{there}")
+        self._label(lacks)
+        raised = self._c("PyErr_Occurred")
+        self._unless(self._set(f"icmp ne ptr {raised}, null"))
+        nothing = self._constant(None).ref
+        self._say(f"call void @take(ptr {nothing})")
+        self._say(f"store ptr {nothing}, ptr {result}")
+        self._say(f"br label %{end}")
+        self._label(there)
+        self._say(f"call void @take(ptr {got})")
+        self._say(f"store ptr {got}, ptr {result}")
+        self._say(f"br label %{end}")
+        self._label(slow)
+        name = self._constant("get").ref
+        function = self._own(self._not_null(self._c("PyObject_GetAttr", whole.ref, name)))
+        made = self._moved(self._called(function, [k]))
+        self._say(f"store ptr {made}, ptr {result}")
+        self._say(f"br label %{end}")
+        self._label(end)
+        return _Value(self._set(f"load ptr, ptr {result}"), place=result)
 
     def _len(self, node: ast.expr) -> _Value:
         v = self._object(node)

@@ -13,7 +13,7 @@ import linecache
 import platform
 import sys
 import sysconfig
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from inspect import getblock
 from sys import getrefcount
 from types import FunctionType, MemberDescriptorType
@@ -78,6 +78,7 @@ class Frames:
     Attributes:
         refused: why there are none, or None.
         made: how many were handed out.
+        left: why functions stayed what they are, by name.
     """
 
     def __init__(self, image: Callable[[str], bytes], link: Callable[..., list[int]]) -> None:
@@ -85,6 +86,7 @@ class Frames:
         self._link = link
         self._linked: dict[str, Builtin] = {}
         self.made = 0
+        self.left: dict[str, str] = {}
         self.refused = refusal()
         if self.refused is None:
             self._layout = layout()
@@ -95,18 +97,20 @@ class Frames:
                 self.refused = f"a trial failed: {error}"
         self.made = 0
 
-    def frame(self, function: Any, restarts: bool) -> Any:
+    def frame(self, function: Any, restarts: bool, classes: Sequence[type] = ()) -> Any:
         """Return a function as a builtin, or itself where that is not possible.
 
         Args:
             function: of plain Python.
             restarts: it may begin again at any place; see `frame_text`.
+            classes: those whose slots it uses, beside the ones that it names.
         """
         if self.refused is not None or function.__class__ is not FunctionType:
             return function
         try:
-            written = write(function, source_lines(function), self._layout, restarts)
-        except (Unsupported, SyntaxError, IndexError):
+            written = write(function, source_lines(function), self._layout, restarts, classes)
+        except (Unsupported, SyntaxError, IndexError) as why:
+            self.left[function.__qualname__] = f"{type(why).__name__}: {why}"
             return function
         builtin = self._linked.get(written.text)
         if builtin is None:
