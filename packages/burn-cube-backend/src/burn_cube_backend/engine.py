@@ -14,6 +14,7 @@ from burn_cube import Client, DeviceArray, Kernel
 from burn_cube.spi import Program, profiles
 from burn_cube_backend.code import UNITS
 from burn_cube_backend.geometry import Ints, dense, is_dense, size_of
+from burn_cube_backend.packs import Arrays, Make, Packs, key_of
 from burn_cube_backend.payload import CubeTensor
 from burn_std import DType, IndexRangeError, dtypes as d
 
@@ -25,6 +26,7 @@ _RECORD = 2
 # Places above this are computed in 64 bits; the last cube counts a little past the end.
 FAR = 2**31 - 2**16
 _MOST_LAYOUTS = 1 << 16
+_NEVER: Any = object()
 # Bytes of the longest vector.
 VECTOR = 64
 
@@ -38,6 +40,7 @@ class Engine:
         providers: libraries of the device by what they compute, found at first use.
         log_lock: held while a run of a plan is noted.
         replayed: plans that keep memory for their next run.
+        packs: packed forms that are kept.
         label: the operation that runs, for reports of who holds memory.
     """
 
@@ -47,6 +50,7 @@ class Engine:
         self.providers: dict[str, Any] = {}
         self.log_lock = threading.Lock()
         self.replayed: WeakSet[Any] = WeakSet()
+        self.packs: WeakSet[Packs] = WeakSet()
         self._layouts: dict[Any, int] = {}
         self._layout_count = 0
         self._scratch = threading.local()
@@ -112,8 +116,39 @@ class Engine:
         """Give memory back that nobody uses."""
         for plan in list(self.replayed):
             plan.forget()
+        for packs in list(self.packs):
+            packs.forms.clear()
         self._scratch = threading.local()
         self.client.memory_cleanup()
+
+    def packed(self, owner: CubeTensor, x: CubeTensor, make: Make, *args: Any) -> Arrays:
+        """Return `make(engine, x, *args)`, kept with a value that is packed again and again.
+
+        Args:
+            owner: the payload that has the value.
+            x: what is packed: it, or another window on its memory.
+            make: packs a tensor.
+            args: more that the form depends on.
+        """
+        log = self.log
+        if log is not None and log.thread == threading.get_ident():
+            return log.packed(self, x, make, args)
+        if owner.buf is not x.buf:
+            return make(self, x, *args)  # of a copy, which ends with this call
+        packs = owner.packed
+        if packs is None:
+            packs = owner.packed = Packs()
+        key = key_of(x, make, args)
+        found = packs.forms.get(key, _NEVER)
+        if found.__class__ is tuple:
+            return found  # type: ignore[return-value]
+        made = make(self, x, *args)
+        if found is _NEVER:
+            packs.forms[key] = None
+        else:
+            packs.forms[key] = made
+            self.packs.add(packs)
+        return made
 
     def from_numpy(self, array: np.ndarray[Any, Any], dtype: DType) -> CubeTensor:
         """Return a tensor with the elements of an array."""

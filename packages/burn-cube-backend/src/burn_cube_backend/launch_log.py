@@ -20,11 +20,12 @@ from burn_cube import DeviceArray, Kernel
 from burn_cube.spi import CudaCall, NativeCall, OpenClCall, Over, overlays, read, walk, written
 from burn_cube_backend.late import Late
 from burn_cube_backend.memory_plan import Span, Wish
+from burn_cube_backend.packs import Arrays, Make, Packing
 from burn_cube_backend.payload import CubeTensor
 from burn_std import DType
 
 Call = NativeCall | CudaCall | OpenClCall
-# What a base of pointers is: input or memory of the run, and its number.
+# What a base of pointers is: input, memory of the run or packed form, and its number.
 Base = tuple[str, int]
 
 
@@ -66,6 +67,7 @@ class LaunchLog:
         broken: why the run cannot be done again, None while it can.
         watches: indices were checked on the device.
         within: plans that ran as part of it.
+        packings: which launches pack inputs.
     """
 
     def __init__(self, inputs: Sequence[CubeTensor]) -> None:
@@ -81,6 +83,7 @@ class LaunchLog:
         self.broken: str | None = None
         self.watches = False
         self.within: list[Any] = []
+        self.packings: list[Packing] = []
         self.words = 0
         self.starts: list[int] = []
         self.again: list[bool] = []
@@ -115,6 +118,18 @@ class LaunchLog:
         if base[0] == "block":
             return array.storage.address
         return self._inputs[id(array.storage)][1].pointer
+
+    def packed(self, engine: Any, x: CubeTensor, make: Make, args: tuple[Any, ...]) -> Arrays:
+        """Pack a tensor, and note the launches that do if it is a window on an input."""
+        first = len(self.calls)
+        made = make(engine, x, *args)
+        found = None if x.buf is None else self._inputs.get(id(x.buf.storage))
+        if found is not None and found[1] is x.buf:
+            window = (x.shape, x.strides, x.dtype, x.offset)
+            blocks = tuple(self._block_of[a.storage] for a in made)
+            calls = range(first, len(self.calls))
+            self.packings.append(Packing(found[0], make, args, window, calls, blocks))
+        return made
 
     def end(self) -> None:
         """Let go of the inputs and of the memory of the run."""
@@ -209,7 +224,7 @@ class LaunchLog:
         now = len(self.calls) - 1
         if base[0] == "block":
             self.blocks[base[1]].touched(now)
-        else:
+        elif base[0] == "input":
             self.last[base[1]] = now
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from burn_cube import DeviceArray
+from burn_cube_backend.packs import Packs
 from burn_std import DType
 
 Ints = tuple[int, ...]
@@ -22,9 +23,10 @@ class CubeTensor:
         dtype: element type.
         value: the number of a rank-0 tensor that was made from one, else None.
         layout: number of what a launch depends on but for the address, 0 until somebody asks.
+        packed: forms that kernels made of the elements to read them again, see `packs`.
     """
 
-    __slots__ = ("buf", "dtype", "layout", "offset", "shape", "strides", "value")
+    __slots__ = ("buf", "dtype", "layout", "offset", "packed", "shape", "strides", "value")
 
     def __init__(
         self, buf: DeviceArray | None, shape: Ints, strides: Ints, dtype: DType, offset: int = 0
@@ -36,6 +38,7 @@ class CubeTensor:
         self.dtype = dtype
         self.value: Any = None
         self.layout = 0
+        self.packed: Packs | None = None
 
     @property
     def size(self) -> int:

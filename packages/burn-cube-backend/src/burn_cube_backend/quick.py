@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from burn_cube import DeviceArray
 from burn_cube.spi import profiles
 from burn_cube_backend.late import Place
+from burn_cube_backend.packs import seen
 from burn_cube_backend.payload import CubeTensor
 
 if TYPE_CHECKING:
@@ -91,6 +92,17 @@ def quick(
         found = "n_.__class__ is not F or n_" if is_float else "EXACT(n_)"
         lines += [f"n_ = R[{slot}][{k}]", f"if {found} != N{n}: return None"]
     constants |= {"F": float, "REPLAY": replay}
+    if replay.is_twin:
+        lines += _found_forms(replay, constants)
+    elif replay.packings:  # as they were in a run before: their forms may be kept
+        constants["SEEN"] = seen
+        keys: dict[int, dict[Any, None]] = {}
+        for p in replay.packings:
+            keys.setdefault(p.owner, {})[p.key] = None
+        for n, (k, own) in enumerate(keys.items()):
+            constants[f"PACKS{n}"] = (*own,)
+            lines.append(f"p{n} = SEEN(e{k}, PACKS{n})")
+        lines.append(f"if {' and '.join(f'p{n}' for n in range(len(keys)))}: return None")
     for slot, k in replay.lates:  # code may have asked for the class of a late number
         asks = "is" if (slot, k) in replay.ints else "is not"
         lines.append(f"if R[{slot}][{k}].__class__ {asks} F: return None")
@@ -106,6 +118,20 @@ def quick(
     exec(compile(text, "<burn replay>", "exec"), constants)
     # Not among its own names: what refers to itself would wait for the collector, with its memory.
     return constants.pop("quick")  # type: ignore[no-any-return]
+
+
+def _found_forms(replay: Replay, constants: dict[str, Any]) -> list[str]:
+    """Return the lines that find packed forms of the inputs."""
+    lines: list[str] = []
+    for n, p in enumerate(replay.packings):
+        constants[f"FORM{n}"] = p.key
+        lines += [
+            f"q_ = e{p.owner}.packed",
+            "if q_ is None: return None",
+            f"q{n} = q_.forms.get(FORM{n})",
+            f"if q{n} is None: return None",
+        ]
+    return lines
 
 
 def _run(replay: Replay, constants: dict[str, Any]) -> list[str]:
@@ -134,7 +160,9 @@ def _run(replay: Replay, constants: dict[str, Any]) -> list[str]:
                 lines += [
                     f"for o{out} in KEPT{k}:",
                     f"    if COUNT(o{out}) == 3 and COUNT(o{out}.buf) == 2"
-                    f" and COUNT(o{out}.buf.storage) == 2: break",
+                    f" and COUNT(o{out}.buf.storage) == 2:",
+                    f"        o{out}.packed = None",
+                    "        break",
                     f"else: o{out} = NEW{k}()",
                 ]
             made[out] = ""
@@ -143,6 +171,10 @@ def _run(replay: Replay, constants: dict[str, Any]) -> list[str]:
             lines.append(f"m{k} = MEMORY({k})")
             bases.append(f"m{k}.pointer")
         arrays.append(f"m{k}")
+    if replay.is_twin:
+        forms = [f"q{n}[{k}]" for n, p in enumerate(replay.packings) for k in range(len(p.blocks))]
+        bases += [f"{form}.pointer" for form in forms]
+        arrays += forms
     if replay.builtin is not None and 0 < replay.scratch <= OWN_SCRATCH:
         replay.held = replay.engine.memory(replay.scratch)
         bases.append(str(replay.held.pointer))
@@ -180,6 +212,8 @@ def _taken_over(replay: Replay, k: int, size: int) -> list[str]:
         f"t{k} = (u_[{at}] and COUNT({e}) == 4 and COUNT({m}) == 3"
         f" and COUNT({m}.storage) == 2 and {m}.storage.bytes == {size} and not {m}.offset)",
         f"if not t{k}: {m} = MEMORY({k})",
+        # New elements under the same payload.
+        f"else: {e}.packed = None",
     ]
 
 

@@ -8,12 +8,14 @@ may read the same.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from itertools import accumulate
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from burn_cube_backend.launch_log import READS, WRITES, Base, LateWord, LaunchLog, Pointer
 from burn_cube_backend.memory_plan import Span, Wish
+from burn_cube_backend.packs import Packing
 
 # No list grows by more than this share of its launches.
 MOST = 0.5
@@ -181,8 +183,24 @@ def rematerialised(log: LaunchLog, results: Collection[int]) -> LaunchLog:
     return _written(log, kept, todo.sizes) if len(kept) > len(log.calls) else log
 
 
-def _written(log: LaunchLog, pieces: list[_Piece], sizes: list[int]) -> LaunchLog:
-    """Return the log of the launches of a list."""
+def without(log: LaunchLog, packings: Sequence[Packing]) -> LaunchLog:
+    """Return a log without launches that pack; memory that they made has bases `packed`.
+
+    Those are numbered through all packings.
+    """
+    left_out = {call for p in packings for call in p.calls}
+    made = [block for p in packings for block in p.blocks]
+    packed = {block: ("packed", k) for k, block in enumerate(made)}
+    pieces = [_Piece(k, {}) for k in range(len(log.calls)) if k not in left_out]
+    sizes = [0 if k in packed else b.size for k, b in enumerate(log.blocks)]
+    return _written(log, pieces, sizes, packed)
+
+
+def _written(
+    log: LaunchLog, pieces: list[_Piece], sizes: list[int],
+    bases: Mapping[int, Base] = MappingProxyType({}),
+) -> LaunchLog:  # fmt: skip
+    """Return the log of the launches of a list; some blocks have another base."""
     made = log.empty()
     made.blocks = [Span(size) for size in sizes]
     pointers: dict[int, list[Pointer]] = {}
@@ -200,12 +218,16 @@ def _written(log: LaunchLog, pieces: list[_Piece], sizes: list[int]) -> LaunchLo
         now = made.add(call, again=log.again[piece.call])
         for p in pointers.get(piece.call, ()):
             kind, number = p.base
-            base = (kind, piece.instead.get(number, number)) if kind == "block" else p.base
+            base = p.base
+            if kind == "block":
+                base = bases.get(number) or (kind, piece.instead.get(number, number))
             made.point(p.word + shift, base, p.delta, p.mode)
         made.numbers += [
             n._replace(word=n.word + shift, call=now) for n in numbers.get(piece.call, ())
         ]
         for w in wishes.get(piece.call, ()):
+            if w.x in bases:
+                continue
             x = piece.instead.get(w.x, w.x) if w.x >= 0 else w.x
             made.wishes.append(Wish(now, piece.instead.get(w.out, w.out), x))
     return made

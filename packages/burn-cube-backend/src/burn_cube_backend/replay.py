@@ -10,6 +10,7 @@ A number counts as constant until it differs between two runs. One that differs 
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Sequence
 from sys import getrefcount
 from typing import Any
@@ -23,9 +24,10 @@ from burn_cube_backend.engine import Engine
 from burn_cube_backend.late import Late, NeedsValue, Place, Run, can_be_late, late
 from burn_cube_backend.launch_log import LaunchLog
 from burn_cube_backend.memory_plan import Arrangement, Span, arranged
+from burn_cube_backend.packs import Packing, packings_of
 from burn_cube_backend.payload import CubeTensor
 from burn_cube_backend.quick import Quick, Results, quick
-from burn_cube_backend.rematerialise import rematerialised
+from burn_cube_backend.rematerialise import rematerialised, without
 from burn_std import DeviceLostError, ReplayWarning, warn_user
 
 Function = Callable[[Sequence[Any], Run], tuple[Any, ...]]
@@ -74,6 +76,8 @@ class Replay:
         alike: which results are in all but their elements the tensors whose memory they take.
         used: inputs whose address stands in a launch.
         aliases: inputs that share memory, see `_aliases`.
+        packings: launches that pack inputs.
+        is_twin: those are left out; what they make comes with the inputs.
     """
 
     def __init__(
@@ -88,40 +92,71 @@ class Replay:
         self.log = self.noted = log
         self.turn: list[None] = [None]
         self.runs = 0
+        self._whole: dict[int, tuple[int, Results]] = {}
+        self.held: DeviceArray | None = None
         self.checked = not lates
         self.aliases = _aliases(inputs)
         self.outs = [self._described(x) for x in outs]
         own = sorted({o[1] for o in self.outs if o[0] == "block"})
+        self.packings: list[Packing] = []
+        self.is_twin = False
+        if log.broken is None:
+            self.packings = packings_of(log, own)
         if rematerialise and log.broken is None:
-            self.log = log = rematerialised(log, own)
-        runtime: Any = engine.client.runtime
-        self.calls = runtime.sequence(log.calls)
-        number_of = {b: k for k, b in enumerate(own)}
-        self.number_of = number_of
-        plan = arranged(
-            log.blocks, own, log.wishes, self._given(inputs, free), self._heirs(free),
-            len(log.calls),
-        )  # fmt: skip
+            self.log = rematerialised(log, own)
+            if self.log is not log:
+                self.packings = []
+            log = self.log
+        self.number_of = {b: k for k, b in enumerate(own)}
+        self._given, self._heirs = self._spare(inputs, free), self._heirs_of(free)
+        self._set_up()
+        self.noted.end()
+
+    def _arranged(self) -> Arrangement:
+        """Return where memory lies."""
+        log = self.log
+        given = {k: Span(size, 0, log.last.get(k, -1)) for k, (size, _) in self._given.items()}
+        fixed = log.blocks, [*self.number_of], log.wishes
+        plan = arranged(*fixed, given, self._heirs, len(log.calls))
         if sum(log.blocks[b].size for b in plan.over) < WORTH_OVERWRITING:
-            plan = arranged(log.blocks, own, log.wishes, {}, {}, len(log.calls))
-        self.scratch, self.live = plan.size, plan.live
-        self.over = {number_of[b]: k for b, k in plan.over.items()}
+            plan = arranged(*fixed, {}, {}, len(log.calls))
+        return plan
+
+    def twin(self) -> Replay:
+        """Return the same with packed forms that are kept in the place of launches that pack."""
+        made = copy.copy(self)
+        made.is_twin = True
+        made.log = without(self.log, self.packings)
+        made.runs, made.held, made._whole = 0, None, {}
+        # Who runs it asked whether this one writes over inputs.
+        donors = {*self.over.values()}
+        made._given = {k: spare for k, spare in self._given.items() if k in donors}
+        made._heirs = {b: k for b, k in self._heirs.items() if k in donors}
+        made.turn = [None]
+        made._set_up()
+        return made
+
+    def _set_up(self) -> None:
+        """Make the list of launches, and find out where everything lies."""
+        log, number_of = self.log, self.number_of
+        plan = self._arranged()
         # Another result may be another window on the same block.
         self.alike = [
-            o[0] == "block" and o[1] in plan.over and _alike(inputs[plan.over[o[1]]], o)
+            o[0] == "block" and o[1] in plan.over and _alike(self._given[plan.over[o[1]]][1], o)
             for o in self.outs
         ]
+        runtime: Any = self.engine.client.runtime
+        self.calls = runtime.sequence(log.calls)
+        self.scratch, self.live = plan.size, plan.live
+        self.over = {number_of[b]: k for b, k in plan.over.items()}
         self.own: list[tuple[int, list[DeviceArray] | None]] = []
         left = KEPT
-        for k, b in enumerate(own):
+        for b, k in number_of.items():
             size = log.blocks[b].size
             again = k not in self.over and size <= left
             self.own.append((size, [] if again else None))
             left -= size if again else 0
-        self._whole: dict[int, tuple[int, Results]] = {}
-        self.held: DeviceArray | None = None
         self._placed(plan)
-        self.noted.end()
         self.numbers = [(n.word * 8, *number_word(n.dtype), n.number.read) for n in log.numbers]
 
     def _placed(self, plan: Arrangement) -> None:
@@ -130,10 +165,14 @@ class Replay:
         self.used = sorted({p.base[1] for p in log.pointers if p.base[0] == "input"})
         row = {("input", k): n for n, k in enumerate(self.used)}
         row |= {("block", b): len(self.used) + k for b, k in self.number_of.items()}
-        last = len(self.used) + len(self.number_of)
+        last = len(row)
+        if self.is_twin:
+            forms = sum(len(p.blocks) for p in self.packings)
+            row |= {("packed", k): last + k for k in range(forms)}
+            last = len(row)
 
         def place(base: tuple[str, int]) -> tuple[int, int]:
-            if base[0] == "input":
+            if base[0] != "block":
                 return row[base], 0
             host, at = plan.places[base[1]]
             return (last if host < 0 else row["block", host]), at
@@ -148,8 +187,10 @@ class Replay:
         placed = getattr(self.calls, "placed", None)
         self.builtin = None if placed is None else placed(words, rows, deltas)
 
-    def _given(self, inputs: Sequence[CubeTensor], free: Free | None) -> dict[int, Span]:
-        """Return the inputs whose memory a result may take, until when they are read."""
+    def _spare(
+        self, inputs: Sequence[CubeTensor], free: Free | None
+    ) -> dict[int, tuple[int, Any]]:  # fmt: skip
+        """Return the inputs whose memory a result may take: how much, and how they look."""
         if free is None:
             return {}
         # What a result succeeds will be free, even where this run is only written down.
@@ -158,14 +199,14 @@ class Replay:
         shared = {k for pair in self.aliases for k in pair[:2]}
         shared.update(o[1] for o in self.outs if o[0] == "input")
         return {
-            k: Span(x.buf.storage.bytes, 0, self.log.last.get(k, -1))
+            k: (x.buf.storage.bytes, _look(x))
             for k, x in enumerate(inputs)
             # What was a number got its memory while it was written down; another run's has none.
             if k not in shared and x.buf is not None and x.value is None and x.buf.offset == 0
             if k in heirs or unread[k]
         }
 
-    def _heirs(self, free: Free | None) -> dict[int, int]:
+    def _heirs_of(self, free: Free | None) -> dict[int, int]:
         """Return the input that a result succeeds, by the result's block."""
         pairs = () if free is None else free.heirs.items()
         return {self.outs[o][1]: k for o, k in pairs if self.outs[o][0] == "block"}
@@ -287,17 +328,19 @@ def overwritten(cause: Exception, inputs: tuple[int, ...]) -> Exception:
     return error
 
 
-def _alike(x: CubeTensor, out: tuple[Any, ...]) -> bool:
-    """Return whether an input is what a result in its memory would be."""
-    (shape, dtype, strides, offset), bare = out[2:]
+def _look(x: CubeTensor) -> tuple[Any, ...]:
+    """Return what a tensor is but for its memory, and how that is seen."""
     buf = x.buf
-    return (
-        x.__class__ is CubeTensor
-        and buf is not None
-        and (x.shape, x.strides, x.offset, x.dtype)
-        == (bare.shape, bare.strides, bare.offset, bare.dtype)
-        and (buf.shape, buf.dtype, buf.strides, buf.offset) == (shape, dtype, strides, offset)
-    )
+    assert buf is not None  # noqa: S101 - a number has no memory to give
+    window = (x.__class__, x.shape, x.strides, x.offset, x.dtype)
+    return window, (buf.shape, buf.dtype, buf.strides, buf.offset)
+
+
+def _alike(look: tuple[Any, ...], out: tuple[Any, ...]) -> bool:
+    """Return whether an input is what a result in its memory would be."""
+    array, bare = out[2:]
+    window = (CubeTensor, bare.shape, bare.strides, bare.offset, bare.dtype)
+    return look == (window, array)
 
 
 def _aliases(inputs: Sequence[CubeTensor]) -> list[tuple[int, int, int]]:
@@ -315,9 +358,20 @@ def _aliases(inputs: Sequence[CubeTensor]) -> list[tuple[int, int, int]]:
 
 
 class Layout:
-    """What is known of a plan for inputs of one layout: numbers of the last run, replay."""
+    """What is known of a plan for inputs of one layout.
 
-    __slots__ = ("attempts", "numbers", "quick", "replay", "shapes", "why")
+    Attributes:
+        numbers: of the last run.
+        shapes: of the inputs.
+        attempts: logged runs that were of no use.
+        why: what differed.
+        replay: the launches; `twin` those that do not pack.
+        quick: what is tried first; `whole` makes all launches, `packed` those of the twin.
+    """
+
+    __slots__ = (
+        "attempts", "numbers", "packed", "quick", "replay", "shapes", "twin", "whole", "why",
+    )  # fmt: skip
 
     def __init__(self, numbers: tuple[Any, ...], shapes: list[Any]) -> None:
         self.numbers = numbers
@@ -326,6 +380,38 @@ class Layout:
         self.why = ""
         self.replay: Replay | None = None
         self.quick: Quick = _nothing
+        self.whole: Quick = _nothing
+        self.packed: Quick = _nothing
+        self.twin: Replay | None = None
+
+    def with_packs(
+        self, replay: Replay, key: Any, extents: Sequence[tuple[Place, Any]],
+        inputs: Sequence[CubeTensor], run: Run, free: Free | None,
+    ) -> tuple[Any, ...] | None:  # fmt: skip
+        """Run with packed forms of inputs that were packed before as they are now.
+
+        Args:
+            replay: that of this layout.
+            key: the layouts of the inputs; `extents` the run-time values that are no numbers.
+            extents: by place.
+            inputs: payloads.
+            run: run-time values by slot.
+            free: says of an input whether nobody will read it any more.
+        """
+        engine = replay.engine
+        twin = self.twin
+        if twin is None:
+            twin = replay.twin()
+            self.packed = quick(twin, key, extents, exact, overwritten)
+            self.twin = twin
+        for p in replay.packings:
+            x = inputs[p.owner]
+            shape, strides, dtype, offset = p.window
+            engine.packed(x, CubeTensor(x.buf, shape, strides, dtype, offset), p.make, *p.args)
+        outs = self.packed(inputs, run, free)
+        if outs is not None:
+            self.quick = self.packed
+        return outs
 
 
 def _nothing(inputs: Sequence[Any], run: Run, free: Free | None = None) -> None:
@@ -425,6 +511,12 @@ class Replayed:
         else:
             if replay.checked or numbers == layout.numbers:
                 outs = layout.quick(inputs, run, free)
+                if outs is None and layout.quick is not layout.whole:
+                    layout.quick = layout.whole
+                    outs = layout.quick(inputs, run, free)
+                if outs is None and replay.packings and replay.checked:
+                    extents = [*zip(self._extents or (), key[1], strict=True)]
+                    outs = layout.with_packs(replay, key[0], extents, inputs, run, free)
                 if outs is not None:
                     self._last = layout.quick if replay.checked else None
                     self.quick = None if replay.over else self._last
@@ -460,8 +552,8 @@ class Replayed:
     ) -> tuple[Any, ...]:  # fmt: skip
         """Run the plan and note what it does."""
         engine = self.engine
-        if layout.replay is not None and layout.replay.runs >= PAID:
-            layout.attempts = layout.replay.runs = 0
+        if any(r is not None and r.runs >= PAID for r in (layout.replay, layout.twin)):
+            layout.attempts = 0
         if layout.attempts >= ATTEMPTS:
             self._given_up(layout)
             return self.function(inputs, run)
@@ -530,7 +622,8 @@ class Replayed:
     ) -> None:  # fmt: skip
         old = layout.replay
         layout.replay = self.quick = self._last = None
-        layout.quick = _nothing
+        layout.quick = layout.whole = _nothing
+        layout.packed, layout.twin = _nothing, None
         if log.broken is None:
             known = dict(zip(self.scalars, numbers, strict=True))
             ints = frozenset(p for p in lates if known[p].__class__ is tuple)
@@ -546,7 +639,7 @@ class Replayed:
             if made.log.broken is None:
                 assert self._extents is not None  # noqa: S101 - `_key` set it
                 extents = list(zip(self._extents, key[1], strict=True))
-                layout.quick = quick(made, key[0], extents, exact, overwritten)
+                layout.quick = layout.whole = quick(made, key[0], extents, exact, overwritten)
                 layout.replay = made
                 for part in log.within:
                     part.forget()
@@ -560,8 +653,9 @@ class Replayed:
     def forget(self) -> None:
         """Let go of memory that is kept for results to come."""
         for layout in list(self._layouts.values()):  # other threads may add some
-            if layout.replay is not None:
-                layout.replay.forget()
+            for replay in (layout.replay, layout.twin):
+                if replay is not None:
+                    replay.forget()
 
 
 def _plain(x: Any) -> Any:

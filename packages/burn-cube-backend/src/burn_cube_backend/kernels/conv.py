@@ -89,7 +89,7 @@ def conv(
         return converted(engine, made, dtype)
     out = out_lengths(x.shape[2:], size, stride, padding, dilation)
     if winograd.serves(engine, dtype, weight.shape, stride, dilation, groups):
-        return winograd.forward(engine, x, weight, bias, out, padding)
+        return winograd.forward(engine, x, weight, weight, bias, out, padding)
     if direct.serves(engine, dtype, weight.shape, stride):
         how = (out, stride, padding, dilation, groups)
         return direct.forward(engine, x, weight, bias, *how)

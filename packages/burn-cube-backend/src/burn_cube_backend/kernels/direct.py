@@ -12,6 +12,7 @@ from burn_cube_backend.kernels import direct_kernels as dk, direct_weight as dw
 from burn_cube_backend.kernels.create import filled
 from burn_cube_backend.kernels.maps import write
 from burn_cube_backend.lanes import LANES
+from burn_cube_backend.packs import LABEL, Arrays
 from burn_cube_backend.payload import CubeTensor
 from burn_std import DType, dtypes as d
 
@@ -72,7 +73,7 @@ def forward(
     stride: Ints, padding: Ints, dilation: Ints, groups: int,
 ) -> CubeTensor:  # fmt: skip
     """Return x [N, C, *L] with w [O, C / groups, *K], which is read as it lies."""
-    x, w = flat(engine.row_major(x)), flat(w)
+    x, weight, w = flat(engine.row_major(x)), w, flat(w)
     full = (x.shape[0], w.shape[0], *out)
     made = engine.empty(full, x.dtype)
     if not made.size:
@@ -81,26 +82,37 @@ def forward(
     outs = w.shape[0] // groups
     kernels = w.view((groups, outs, *w.shape[1:]), (o * outs, o, c, *taps))
     how = two(out, 1), two(stride, 1), two(padding, 0), two(dilation, 1)
-    run(engine, x, kernels, bias, made, *how)
+    run(engine, x, weight, kernels, bias, made, *how)
     return made
 
 
+def packed(engine: Engine, w: CubeTensor, height: int) -> Arrays:
+    """Return w [groups, O / groups, C / groups, *K] in panels of so many output channels."""
+    groups, outs, channels, *size = w.shape
+    panels = -(-outs // height)
+    u = engine.flat(groups * panels * channels * size_of(size) * height, w.dtype, LABEL)
+    engine.cubes(
+        dk.pack_kernel, (w.dtype, (size[0], size[1]), height), groups * panels,
+        [u, w.buf, outs, channels, panels, w.offset, *w.strides],
+    )  # fmt: skip
+    return (u,)
+
+
 def run(
-    engine: Engine, x: CubeTensor, w: CubeTensor, bias: CubeTensor | None, made: CubeTensor,
-    out: tuple[int, int], stride: tuple[int, int], padding: tuple[int, int],
+    engine: Engine, x: CubeTensor, weight: CubeTensor, w: CubeTensor, bias: CubeTensor | None,
+    made: CubeTensor, out: tuple[int, int], stride: tuple[int, int], padding: tuple[int, int],
     dilation: tuple[int, int],
 ) -> None:  # fmt: skip
-    """Write a convolution of x [N, C, H, W] with w [groups, O / groups, C / groups, *K]."""
+    """Write a convolution of x [N, C, H, W] with w [groups, O / groups, C / groups, *K].
+
+    What is packed, w, is a window on the memory of the weight.
+    """
     dtype, threads = x.dtype, engine.client.properties.units
     groups, outs, channels, *size = w.shape
     height = rows_for(outs)
     spec = dk.Windows(dtype, (size[0], size[1]), stride, dilation, height)
     panels = -(-outs // height)
-    u = engine.flat(groups * panels * channels * size_of(size) * height, dtype)
-    engine.cubes(
-        dk.pack_kernel, (dtype, spec.size, height), groups * panels,
-        [u, w.buf, outs, channels, panels, w.offset, *w.strides],
-    )  # fmt: skip
+    (u,) = engine.packed(weight, w, packed, height)
     pitch = out[1] + spec.further(1)
     rows = rows_of(spec, channels, pitch)
     planes = x.shape[0] * groups
@@ -202,7 +214,7 @@ def input_grad(
         whole = max(down.step, across.step) == 1
         made = full if whole else engine.empty(part.shape, g.dtype)
         run(
-            engine, g, turned, None, made, out, (1, 1), (down.padding, across.padding),
+            engine, g, weight, turned, None, made, out, (1, 1), (down.padding, across.padding),
             (down.dilation, across.dilation),
         )  # fmt: skip
         if not whole:

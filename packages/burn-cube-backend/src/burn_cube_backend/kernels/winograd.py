@@ -6,6 +6,7 @@ from burn_cube_backend.engine import Engine
 from burn_cube_backend.geometry import Ints
 from burn_cube_backend.kernels import winograd_kernels as wk
 from burn_cube_backend.lanes import LANES
+from burn_cube_backend.packs import LABEL, Arrays
 from burn_cube_backend.payload import CubeTensor
 from burn_std import DType, dtypes as d
 
@@ -23,10 +24,27 @@ def serves(
     )  # fmt: skip
 
 
+def transformed(engine: Engine, w: CubeTensor) -> Arrays:
+    """Return the transforms of w [O, C, 3, 3], and flags of panels with infinities or NaN."""
+    outs, channels = w.shape[:2]
+    panels = -(-outs // wk.ROWS)
+    u = engine.flat(panels * wk.POINTS * channels * wk.ROWS, w.dtype, LABEL)
+    worse = engine.flat(panels, d.int32, LABEL)
+    engine.cubes(
+        wk.weights_kernel, (w.dtype,), panels,
+        [u, worse, w.buf, outs, channels, w.offset, *w.strides],
+    )  # fmt: skip
+    return u, worse
+
+
 def forward(
-    engine: Engine, x: CubeTensor, w: CubeTensor, bias: CubeTensor | None, out: Ints, padding: Ints
-) -> CubeTensor:
-    """Return x [N, C, H, W] with w [O, C, 3, 3], which is read as it lies, as [N, O, *out]."""
+    engine: Engine, x: CubeTensor, weight: CubeTensor, w: CubeTensor, bias: CubeTensor | None,
+    out: Ints, padding: Ints,
+) -> CubeTensor:  # fmt: skip
+    """Return x [N, C, H, W] with w [O, C, 3, 3], which is read as it lies, as [N, O, *out].
+
+    What is transformed, w, is the weight or another window on its memory.
+    """
     x = engine.row_major(x)
     n, channels, height, width = x.shape
     outs = w.shape[0]
@@ -36,13 +54,8 @@ def forward(
     down, across = -(-out[0] // 2), -(-out[1] // 2)
     total = n * down * across
     panels = -(-outs // wk.ROWS)
-    u = engine.flat(panels * wk.POINTS * channels * wk.ROWS, x.dtype)
-    worse = engine.flat(panels, d.int32)
+    u, worse = engine.packed(weight, w, transformed)
     steps = w.strides
-    engine.cubes(
-        wk.weights_kernel, (x.dtype,), panels,
-        [u, worse, w.buf, outs, channels, w.offset, *steps],
-    )  # fmt: skip
     threads = engine.client.properties.units
     blocks = -(-total // wk.TILES)
     parts = 1
@@ -87,4 +100,4 @@ def input_grad(
         (channels, outs, *size), (c, o, *(-s for s in taps)), weight.offset + 2 * sum(taps)
     )
     around = tuple(2 - p for p in padding)
-    return forward(engine, g, turned, None, shape[2:], around)
+    return forward(engine, g, weight, turned, None, shape[2:], around)
