@@ -53,6 +53,9 @@ class Group(NamedTuple):
     - `gather` along the last dim, of one element per row (`rows` is 1): `kept`. That index and
       rows fit each other is known.
 
+    Without rows and views a group may have one `conv`, whose inputs are outside tensors; what it
+    makes has the shape of the kernel and is no wanted result. Such a group has one result.
+
     With columns (`rows` is negative) the first dims are reduced in place of the last, and no `full`
     value is computed from one that is not.
 
@@ -84,7 +87,7 @@ class Fuser(Protocol):
     def takes(self, entry: Entry, dtypes: Sequence[DType], out: DType) -> bool:
         """Return whether an operation can be a part, for dtypes of its inputs.
 
-        Asked of elementwise operations, of reductions, and of `gather`.
+        Asked of elementwise operations, of reductions, of `gather`, and of `conv`.
         """
 
     def fuse(self, group: Group, apart: Fused) -> Fused:
@@ -92,8 +95,8 @@ class Fuser(Protocol):
 
         Args:
             group: what it computes.
-            apart: the same with rows and views left to the operations' own kernels; taken where
-                shapes or layouts show that one kernel would be slower, or would give other bits;
-                then the kernel's attribute `parted` is True, else False. A group with neither has
-                no need of it.
+            apart: the same with rows, views and `conv` left to the operations' own kernels; taken
+                where shapes or layouts show that one kernel would be slower, or would give other
+                bits; then the kernel's attribute `parted` is True, else False. A group with none
+                of them has no need of it.
         """

@@ -14,9 +14,11 @@ from typing import Any, NamedTuple
 
 from burn_backend import Fused, Group, Part
 from burn_cube import Kernel, Vector
+from burn_cube_backend import fused_conv
 from burn_cube_backend.code import UNITS, Code, Val
 from burn_cube_backend.engine import Engine
 from burn_cube_backend.fused_columns import FusedColumns
+from burn_cube_backend.fused_conv import FusedConv
 from burn_cube_backend.fused_rows import COMPUTED, COSTLY, TOUCHED, FusedRows
 from burn_cube_backend.fused_views import VIEWS, Geometry, Path, Reading, Walks
 from burn_cube_backend.geometry import (
@@ -47,6 +49,8 @@ from burn_std import DType
 
 # What a group with rows may hold beside elementwise operations.
 _OF_ROWS = ("sum", "prod", "amax", "amin", "any", "all", "gather")
+# What makes the elements that the operations of a group are computed of.
+HEADS = ("conv",)
 
 
 class Form(NamedTuple):
@@ -569,6 +573,8 @@ class CubeFuser:
 
     def takes(self, entry: Entry, dtypes: Sequence[DType], out: DType) -> bool:
         """Return whether an operation can be a part and the device has its dtypes."""
+        if entry.name in HEADS:
+            return fused_conv.takes(self.engine, entry, dtypes, out)
         if not (is_map(entry) or entry.name in _OF_ROWS):
             return False
         return all(not t.is_quantized and self.supported(t) for t in (*dtypes, out))
@@ -583,6 +589,8 @@ class CubeFuser:
             if group.rows:
                 kind = FusedRows if group.rows > 0 else FusedColumns
                 made = kind(self.engine, group, apart)
+            elif any(part.name in HEADS for part in group.parts):
+                made = FusedConv(self.engine, group, apart)
             elif group.through:
                 made = FusedViews(self.engine, group, apart)
             else:

@@ -93,28 +93,40 @@ def copy_row(
     out: Buf, to: Val, x: Buf, at: Val, count: Val, change: Callable[[Val], Val] = same
 ) -> None:
     """Copy so many elements and no more, in vectors; the last one overlaps the one before."""
+    write_row(out, to, x, at, count, lambda value, place: change(value))
+
+
+def write_row(
+    out: Buf, to: Val, x: Buf, at: Val, count: Val, change: Callable[[Val, Val], Val]
+) -> None:
+    """Write what becomes of so many elements and no more, in vectors, the last one overlapping.
+
+    Args:
+        out: where to; from the place `to` on.
+        to: a place.
+        x: where from; from the place `at` on.
+        at: a place.
+        count: how many.
+        change: of an element or a vector and its place in `out`.
+    """
     code = out.code
 
     def move(k: Val, width: int) -> None:
         if width == 1:
-            out[to + k] = change(x[at + k])
+            out[to + k] = change(x[at + k], to + k)
         else:
-            store(out, to + k, change(load(x, at + k, width)))
+            store(out, to + k, change(load(x, at + k, width), to + k))
 
-    def short(width: int) -> None:
-        if width == 1:
+    def pieces(width: int) -> None:
+        if width < 4:
             with code.loop(code.at(0), count) as k:
                 move(k, 1)
             return
         with code.when(count >= width) as branch:
-            move(code.at(0), width)
-            move(count - width, width)
+            last = count - width
+            with code.loop(code.at(0), count, code.at(width)) as k:
+                move(k.call("min", last), width)
         with code.otherwise(branch):
-            short(width // 2 if width > 4 else 1)
+            pieces(width // 2)
 
-    with code.when(count >= LANES) as branch:
-        with code.loop(code.at(0), count - (LANES - 1), code.at(LANES)) as k:
-            move(k, LANES)
-        move(count - LANES, LANES)
-    with code.otherwise(branch):
-        short(LANES // 2)
+    pieces(LANES)

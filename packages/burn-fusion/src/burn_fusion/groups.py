@@ -3,8 +3,9 @@
 Operations over one shape go together as long as nothing outside the group stands between them, and
 over views of one shape too (`bridges`).
 What is reduced over the last dims joins with what it is computed from and with what reads it, along
-the same rows: softmax by hand is one kernel. Shapes are not known here, only which are equal
-(`extents`); whether one kernel pays for the extents of a run is for the backend to say.
+the same rows: softmax by hand is one kernel. A convolution goes with what reads it (`heads`).
+Shapes are not known here, only which are equal (`extents`); whether one kernel pays for the extents
+of a run is for the backend to say.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from burn_backend import Form, Fuser, Group, Part
 from burn_fusion.bridges import bridge, is_view
 from burn_fusion.extents import Extents, Node, TensorOf, added, is_elementwise, reduced_dims
+from burn_fusion.heads import attach
 
 if TYPE_CHECKING:
     from burn_fusion.plan import Step
@@ -91,6 +93,7 @@ def units_of(
         grouping.place(k)
     grouping.join()
     if apart is not None:
+        attach(grouping, live)
         bridge(grouping, live)
     return grouping.units(live)
 
@@ -209,7 +212,7 @@ class Grouping:
         if is_elementwise(step):
             if step.is_number or all(self.is_number(s) for s in step.reads()):
                 return
-            self.joins[k] = self._taken(step)
+            self.joins[k] = self.is_taken(step)
             self.shape[k] = self.extents.root(step.slot)
         elif self.apart is None or step.outputs != 1:
             return
@@ -217,7 +220,7 @@ class Grouping:
             dims = reduced_dims(step, self.tensor)
             classes = self.extents.classes(step.inputs[0])
             gone = classes[len(classes) - dims :] if dims > 0 else classes[:-dims]
-            if dims and 0 not in classes and 2 in gone and self._taken(step):
+            if dims and 0 not in classes and 2 in gone and self.is_taken(step):
                 self.joins[k] = True
                 full = self.extents.root(step.inputs[0])
                 self.rows[k] = _Rows(self.extents, full, dims, len(classes))
@@ -225,9 +228,10 @@ class Grouping:
             self.joins[k] = True
         elif step.entry.name == "gather":
             behind = step.static[0] == len(self.extents.classes(step.slot)) - 1
-            self.joins[k] = behind and self._taken(step)
+            self.joins[k] = behind and self.is_taken(step)
 
-    def _taken(self, step: Step) -> bool:
+    def is_taken(self, step: Step) -> bool:
+        """Return whether the backend has a step as a part, for its dtypes."""
         dtypes = [self.tensor(s).dtype for s in step.reads()]
         return self.fuser.takes(step.entry, dtypes, self.tensor(step.slot).dtype)
 
@@ -332,7 +336,7 @@ class Grouping:
             if isinstance(unit, Fused):
                 unit.outputs = [s.slot for s in unit.steps if s.slot in read and not is_view(s)]
                 group = self._described(unit)
-                more = unit.rows or any(map(is_view, unit.steps))
+                more = not all(map(is_elementwise, unit.steps))
                 way = self.apart(unit) if more and self.apart is not None else _nothing
                 unit.kernel = self.fuser.fuse(group, way)
         return _ordered(made)
@@ -413,7 +417,7 @@ class Grouping:
 
 
 def _nothing(*args: Any) -> tuple[Any, ...]:
-    raise AssertionError("a group without rows has one kernel")
+    raise AssertionError("an elementwise group has one kernel")
 
 
 def _ordered(units: list[Step | Fused]) -> list[Step | Fused]:

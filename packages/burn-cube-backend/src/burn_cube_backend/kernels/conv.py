@@ -9,6 +9,7 @@ from __future__ import annotations
 from burn_cube import Kernel
 from burn_cube_backend.code import Code
 from burn_cube_backend.engine import Engine
+from burn_cube_backend.kernels.epilogue import Epilogue
 from burn_cube_backend.geometry import Ints, dense, size_of
 from burn_cube_backend.kernels import conv_blas, direct, winograd, winograd_weight
 from burn_cube_backend.kernels.create import filled
@@ -113,6 +114,21 @@ def conv(
     made = product(engine, w, windows).view(full, dense(full))
     b = bias.view((outs, *(1 for _ in out)), (bias.strides[0], *(0 for _ in out)))
     return converted(engine, combine(engine, "add", made, converted(engine, b, calm)), dtype)
+
+
+def conv_with(
+    engine: Engine, x: CubeTensor, weight: CubeTensor, bias: CubeTensor | None, stride: Ints,
+    padding: Ints, dilation: Ints, groups: int, epilogue: Epilogue,
+) -> CubeTensor | None:  # fmt: skip
+    """Return what an epilogue makes of a convolution; None where its kernel has no place for it."""
+    dtype, shape = x.dtype, weight.shape
+    out = out_lengths(x.shape[2:], shape[2:], stride, padding, dilation)
+    if winograd.serves(engine, dtype, shape, stride, dilation, groups):
+        return winograd.forward(engine, x, weight, weight, bias, out, padding, epilogue)
+    if direct.serves(engine, dtype, shape, stride):
+        how = (out, stride, padding, dilation, groups)
+        return direct.forward(engine, x, weight, bias, *how, epilogue)
+    return None
 
 
 @kernel("conv_weight_grad")

@@ -7,6 +7,7 @@ from math import gcd
 from typing import NamedTuple
 
 from burn_cube_backend.engine import Engine
+from burn_cube_backend.kernels.epilogue import Epilogue
 from burn_cube_backend.geometry import Ints, dense, size_of
 from burn_cube_backend.kernels import direct_kernels as dk, direct_weight as dw
 from burn_cube_backend.kernels.create import filled
@@ -70,9 +71,12 @@ def rows_of(spec: dk.Windows, channels: int, pitch: int) -> int:
 
 def forward(
     engine: Engine, x: CubeTensor, w: CubeTensor, bias: CubeTensor | None, out: Ints,
-    stride: Ints, padding: Ints, dilation: Ints, groups: int,
+    stride: Ints, padding: Ints, dilation: Ints, groups: int, epilogue: Epilogue | None = None,
 ) -> CubeTensor:  # fmt: skip
-    """Return x [N, C, *L] with w [O, C / groups, *K], which is read as it lies."""
+    """Return x [N, C, *L] with w [O, C / groups, *K], which is read as it lies.
+
+    What is written may be computed further, by an epilogue.
+    """
     x, weight, w = flat(engine.row_major(x)), w, flat(w)
     full = (x.shape[0], w.shape[0], *out)
     made = engine.empty(full, x.dtype)
@@ -82,7 +86,7 @@ def forward(
     outs = w.shape[0] // groups
     kernels = w.view((groups, outs, *w.shape[1:]), (o * outs, o, c, *taps))
     how = two(out, 1), two(stride, 1), two(padding, 0), two(dilation, 1)
-    run(engine, x, weight, kernels, bias, made, *how)
+    run(engine, x, weight, kernels, bias, made, *how, epilogue)
     return made
 
 
@@ -101,7 +105,7 @@ def packed(engine: Engine, w: CubeTensor, height: int) -> Arrays:
 def run(
     engine: Engine, x: CubeTensor, weight: CubeTensor, w: CubeTensor, bias: CubeTensor | None,
     made: CubeTensor, out: tuple[int, int], stride: tuple[int, int], padding: tuple[int, int],
-    dilation: tuple[int, int],
+    dilation: tuple[int, int], epilogue: Epilogue | None = None,
 ) -> None:  # fmt: skip
     """Write a convolution of x [N, C, H, W] with w [groups, O / groups, C / groups, *K].
 
@@ -137,8 +141,9 @@ def run(
     ]  # fmt: skip
     more = [] if bias is None else [bias.buf]
     ends = [] if bias is None else [bias.offset, bias.strides[0]]
-    args = [made.buf, x.buf, u, *more, scratch, *numbers, *ends]
-    engine.cubes(dk.forward_kernel, (spec, bias is not None), tasks, args)
+    then, after = (None, ()) if epilogue is None else (epilogue.spec, epilogue.args)
+    args = [made.buf, x.buf, u, *more, scratch, *numbers, *ends, *after]
+    engine.cubes(dk.forward_kernel, (spec, bias is not None, then), tasks, args)
 
 
 class Share(NamedTuple):

@@ -17,7 +17,8 @@ from typing import NamedTuple
 
 from burn_cube import Kernel, Vector
 from burn_cube_backend.code import Buf, Code, Val
-from burn_cube_backend.lanes import LANES, Cell, copy_row, fma, load, same, splat, store
+from burn_cube_backend.kernels.epilogue import Change, EpilogueCode, Spec
+from burn_cube_backend.lanes import LANES, Cell, copy_row, fma, load, same, splat, store, write_row
 from burn_std import DType, dtypes as d
 
 # Vectors of sums beside the output channels of a panel: together they fill the registers.
@@ -223,7 +224,7 @@ def pack_kernel(dtype: DType, size: tuple[int, int], rows: int) -> Kernel:
     return code.finish()
 
 
-def forward_kernel(w: Windows, biased: bool) -> Kernel:
+def forward_kernel(w: Windows, biased: bool, then: Spec | None = None) -> Kernel:
     """Write a convolution: task t does jobs t, t + tasks, ...; a job is a band and some panels."""
     code = Code("conv_direct", d.int64, 1)
     dtype, rows, vectors = w.dtype, w.rows, VECTORS[w.rows]
@@ -233,6 +234,7 @@ def forward_kernel(w: Windows, biased: bool) -> Kernel:
     s = Jobs.of(code)
     parts, panels, run = (code.place(n) for n in ("parts", "panels", "run"))
     bias_at = code.places("bias", 2) if biased else []
+    after = None if then is None else EpilogueCode(code, then)
     task = code.special("cube_pos")
     lines = task * s.slot
     band = Band(code, w, near, lines + run * rows, s.pitch, s.rows)
@@ -265,10 +267,13 @@ def forward_kernel(w: Windows, biased: bool) -> Kernel:
                 channel = job.group * s.outs + panel * rows + r
                 to = (job.image * s.groups * s.outs + channel) * s.out_height + job.first
                 add = None if bias is None else bias[bias_at[0] + channel * bias_at[1]]
+                change = partial(plus, add)
+                if after is not None:
+                    change = _followed(change, after.channel(channel))
                 with code.loop(code.at(0), job.have) as row:
-                    copy_row(
+                    write_row(
                         out, (to + row) * s.out_width, near, lines + run * r + row * s.pitch,
-                        s.out_width, partial(plus, add),
+                        s.out_width, change,
                     )  # fmt: skip
     return code.finish()
 
@@ -302,8 +307,12 @@ def multiply(
             line(code.at(0), c)
 
 
-def plus(add: Val | None, value: Val) -> Val:
-    """Return a number or vector plus a number."""
+def _followed(first: Change, second: Change) -> Change:
+    return lambda value, place: second(first(value, place), place)
+
+
+def plus(add: Val | None, value: Val, place: Val) -> Val:
+    """Return a number or vector plus a number, wherever it is written."""
     if add is None:
         return value
     kind = value.op.type

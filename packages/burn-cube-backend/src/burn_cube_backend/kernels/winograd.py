@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from burn_cube_backend.engine import Engine
+from burn_cube_backend.kernels.epilogue import Epilogue
 from burn_cube_backend.geometry import Ints
 from burn_cube_backend.kernels import winograd_kernels as wk
 from burn_cube_backend.lanes import LANES
@@ -39,11 +40,12 @@ def transformed(engine: Engine, w: CubeTensor) -> Arrays:
 
 def forward(
     engine: Engine, x: CubeTensor, weight: CubeTensor, w: CubeTensor, bias: CubeTensor | None,
-    out: Ints, padding: Ints,
+    out: Ints, padding: Ints, epilogue: Epilogue | None = None,
 ) -> CubeTensor:  # fmt: skip
     """Return x [N, C, H, W] with w [O, C, 3, 3], which is read as it lies, as [N, O, *out].
 
-    What is transformed, w, is the weight or another window on its memory.
+    What is transformed, w, is the weight or another window on its memory. What is written may be
+    computed further, by an epilogue.
     """
     x = engine.row_major(x)
     n, channels, height, width = x.shape
@@ -76,16 +78,17 @@ def forward(
     flags = engine.flat(jobs, d.int32)
     sizes = [height, width, *out, *padding, down, across]
     extra = [] if bias is None else [bias.offset, bias.strides[0]]
-    buffers = [made.buf, x.buf, u, *([] if bias is None else [bias.buf]), scratch, flags]
+    buffers = [made.buf, x.buf, u, *([] if bias is None else [bias.buf]), scratch, flags, worse]
+    then, after = (None, ()) if epilogue is None else (epilogue.spec, epilogue.args)
     engine.cubes(
-        wk.forward_kernel, (x.dtype, bias is not None), tasks,
+        wk.forward_kernel, (x.dtype, bias is not None, then), tasks,
         [*buffers, *sizes, channels, outs, total, jobs, tasks, parts, share, slot, wide, x.offset,
-         *extra],
+         *extra, *after],
     )  # fmt: skip
     engine.cubes(
-        wk.mend_kernel, (x.dtype,), jobs,
-        [made.buf, x.buf, w.buf, flags, worse, *sizes, channels, outs, total, parts, share,
-         x.offset, w.offset, *steps],
+        wk.mend_kernel, (x.dtype, then), jobs,
+        [made.buf, x.buf, w.buf, flags, *sizes, channels, outs, total, parts, share,
+         x.offset, w.offset, *steps, *after],
     )  # fmt: skip
     return made
 

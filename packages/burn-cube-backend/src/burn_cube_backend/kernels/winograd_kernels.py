@@ -19,6 +19,7 @@ from typing import NamedTuple
 
 from burn_cube import Kernel
 from burn_cube_backend.code import Buf, Code, Val
+from burn_cube_backend.kernels.epilogue import EpilogueCode, Spec
 from burn_cube_backend.lanes import (
     LANES,
     Cell,
@@ -26,10 +27,10 @@ from burn_cube_backend.lanes import (
     copy_row,
     fma,
     load,
-    same,
     splat,
     store,
     together,
+    write_row,
 )
 from burn_std import DType, dtypes as d
 
@@ -187,15 +188,17 @@ class Scratch(NamedTuple):
     plane: Val
 
 
-def forward_kernel(dtype: DType, biased: bool) -> Kernel:
+def forward_kernel(dtype: DType, biased: bool, then: Spec | None = None) -> Kernel:
     """Write a convolution: task t does jobs t, t + tasks, ...; a job is a block and some panels.
 
-    Flags of the jobs say which of them have an infinity or NaN among their inputs.
+    Flags of the jobs say which of them have an infinity or NaN among their inputs or weights. What
+    these write is mended, and an epilogue computed then.
     """
     code = Code("winograd", d.int64, 1)
     out, x, u = (code.buffer(n, dtype) for n in ("out", "x", "kernels"))
     bias = code.buffer("bias", dtype) if biased else None
     scratch, flags = code.buffer("scratch", dtype), code.buffer("flags", d.int32)
+    worse = code.buffer("weight_flags", d.int32)
     s = Sizes.of(code)
     channels, outs, total, jobs, tasks = (
         code.place(n) for n in ("channels", "outs", "total", "jobs", "tasks")
@@ -204,6 +207,7 @@ def forward_kernel(dtype: DType, biased: bool) -> Kernel:
         code.place(n) for n in ("parts", "panels", "slot", "wide", "offset")
     )
     bias_at = code.places("bias", 2) if biased else []
+    after = None if then is None else EpilogueCode(code, then)
     task = code.special("cube_pos")
     lines = (s.across - 1 + TILES) // s.across + 1
     plane = channels * TILES + LANES
@@ -220,17 +224,20 @@ def forward_kernel(dtype: DType, biased: bool) -> Kernel:
         run = Block(code, s, start, stop)
         bad = Cell(code, dtype)
 
-        def gather(clean: bool) -> None:
-            _gather(run, place, (scratch, x), bad, (channels, offset, wide), clean)
-
-        bad.clear()
-        gather(clean=False)
-        flag = any_bad(bad.get())
-        flags[job] = flag
-        with code.when(flag > 0):
-            gather(clean=True)
+        flag = code.local(d.int32)
+        with code.loop(code.at(0), code.at(2)) as turn:
+            again = turn > 0
+            with code.when(~again | (flag.get() > 0)):
+                bad.clear()
+                _gather(run, place, (scratch, x), bad, (channels, offset, wide), again)
+                flag.set(flag.get() | any_bad(bad.get()))
         first = (job - block * parts) * panels
-        with code.loop(first, (first + panels).call("min", last_panel)) as panel:
+        behind = (first + panels).call("min", last_panel)
+        with code.loop(first, behind) as panel:
+            flag.set(flag.get() | (worse[panel] << 1))
+        flags[job] = flag.get()
+        raw = flag.get() > 0
+        with code.loop(first, behind) as panel:
             for vectors in range(1, VECTORS + 1):
                 low, high = (vectors - 1) * LANES, vectors * LANES
                 inside = (count > low) & (count <= high)
@@ -241,7 +248,7 @@ def forward_kernel(dtype: DType, biased: bool) -> Kernel:
                         channels, vectors,
                     )  # fmt: skip
             extents = (outs, panel * ROWS, (outs - panel * ROWS).call("min", ROWS), wide)
-            _scatter(run, place, (out, scratch), extents, (bias, *bias_at))
+            _scatter(run, place, (out, scratch), extents, (bias, *bias_at), (after, raw))
     return code.finish()
 
 
@@ -264,9 +271,9 @@ def multiply(
 
 def _gather(
     block: Block, place: Scratch, memory: tuple[Buf, Buf], bad: Cell,
-    extents: tuple[Val, Val, Val], clean: bool,
+    extents: tuple[Val, Val, Val], clean: Val,
 ) -> None:  # fmt: skip
-    """Write the transforms of a block: [point, channel, TILES]."""
+    """Write the transforms of a block: [point, channel, TILES]; `clean` ones of finite numbers."""
     code, s, (near, x), (channels, offset, wide) = block.code, block.s, memory, extents
     head, end = block.head, block.end
     alone = (end - head).eq(1)
@@ -276,7 +283,7 @@ def _gather(
     tiles = alone.pick(block.stop - block.start, s.across)
     low = begin.call("max", 0)
     have = (begin + tiles * 2 + 2).call("min", s.width) - low
-    zero, change = code.const(0, bad.kind), finite if clean else same
+    zero = code.const(0, bad.kind)
 
     def first_row(line: Val, image: Val) -> Val:
         # Neighbours of an image share two rows; between images there are two more.
@@ -294,32 +301,39 @@ def _gather(
             with code.loop(fresh.pick(code.at(0), code.at(2)), code.at(4)) as i:
                 row = top + i
                 with code.when((row >= 0) & (row < s.height)):
-                    copy_row(near, to + wide * i, x, source + row * s.width, have, change)
+                    copy_row(near, to + wide * i, x, source + row * s.width, have)
+        with code.when(clean), code.loop(code.at(0), used, code.at(LANES)) as k:
+            store(near, place.rows + k, finite(load(near, place.rows + k)))
         with block.lines() as (line, seg):
             origin = first_row(line, seg.image)
             target = place.points + c * TILES + seg.at
             with code.loop(seg.first, seg.stop, code.at(LANES)) as t:
                 rows = read_tiles(near, origin + (t - skipped) * 2, wide)
-                if not clean:
-                    for even, odd, further, last in rows:
-                        for v in (even - further, odd - last):
-                            bad.set(fma(v, zero, bad.get()))
+                for even, odd, further, last in rows:
+                    for v in (even - further, odd - last):
+                        bad.set(fma(v, zero, bad.get()))
                 for p, v in enumerate(input_points(rows)):
                     store(near, target + (t - seg.first) + place.plane * p, v)
 
 
 def _scatter(
     block: Block, place: Scratch, memory: tuple[Buf, Buf], extents: tuple[Val, Val, Val, Val],
-    bias: tuple[Buf | None, *tuple[Val, ...]],
+    bias: tuple[Buf | None, *tuple[Val, ...]], then: tuple[EpilogueCode | None, Val],
 ) -> None:  # fmt: skip
-    """Write the outputs of a block in the channels of a panel."""
+    """Write the outputs of a block in the channels of a panel, what is mended without epilogue."""
     code, s, (out, near), (outs, first, count, wide) = block.code, block.s, memory, extents
     buf, *bias_at = bias
+    after, raw = then
     with block.lines() as (_, seg), code.loop(code.at(0), count) as r:
         channel = first + r
         add = None
         if buf is not None:
             add = splat(buf[bias_at[0] + channel * bias_at[1]])
+        change = after.channel(channel) if after is not None else None
+
+        def changed(v: Val, at: Val) -> Val:
+            return v if change is None else raw.pick(v, change(v, at))
+
         source = place.sums + r * TILES + seg.at
         with code.loop(seg.first, seg.stop, code.at(LANES)) as t:
             at = source + (t - seg.first)
@@ -333,30 +347,32 @@ def _scatter(
             row = seg.row * 2 + i
             with code.when(row < s.out_height):
                 to = ((seg.image * outs + channel) * s.out_height + row) * s.out_width
-                copy_row(out, to + seg.first * 2, near, place.lines + wide * i, length)
+                write_row(out, to + seg.first * 2, near, place.lines + wide * i, length, changed)
 
 
-def mend_kernel(dtype: DType) -> Kernel:
-    """Add the products of infinities and NaN, one job per unit; most have none."""
+def mend_kernel(dtype: DType, then: Spec | None = None) -> Kernel:
+    """Add the products of infinities and NaN, one job per unit; most have none.
+
+    What was mended is computed further then.
+    """
     code = Code("winograd_mend", d.int64, 1)
     out, x, w = (code.buffer(n, dtype) for n in ("out", "x", "w"))
-    flags, worse = code.buffer("flags", d.int32), code.buffer("weight_flags", d.int32)
+    flags = code.buffer("flags", d.int32)
     s = Sizes.of(code)
     channels, outs, total = (code.place(n) for n in ("channels", "outs", "total"))
     parts, panels, offset, w_offset = (
         code.place(n) for n in ("parts", "panels", "offset", "w_offset")
     )
     steps = code.places("step", 4)
+    after = None if then is None else EpilogueCode(code, then)
     job = code.special("cube_pos")
     block = job // parts
     low = (job - block * parts) * panels
     high = (low + panels).call("min", (outs + (ROWS - 1)) // ROWS)
     start = block * TILES
     stop = (start + TILES).call("min", total)
-    any_weight = code.local(d.int32, 0)
-    with code.loop(low, high) as panel:
-        any_weight.set(any_weight.get() | worse[panel])
-    flag = flags[job] | any_weight.get()
+    flag = flags[job]
+    bad_weight = (flag & 2).ne(0)
     first, last = low * ROWS, (high * ROWS).call("min", outs)
 
     def corner(image: Val, row: Val, column: Val) -> None:
@@ -368,11 +384,15 @@ def mend_kernel(dtype: DType) -> Kernel:
                 value = x[offset + ((image * channels + c) * s.height + y) * s.width + z]
                 bad = (value - value).ne(0)
                 at = w_offset + c * steps[1] + i * steps[2] + j * steps[3]
-                with code.when(bad | (any_weight.get() > 0)), code.loop(first, last) as k:
+                with code.when(bad | bad_weight), code.loop(first, last) as k:
                     factor = w[at + k * steps[0]]
                     with code.when(bad | (factor - factor).ne(0)):
                         to = ((image * outs + k) * s.out_height + row) * s.out_width + column
                         out[to] = fma(factor, value, out[to])
+        if after is not None:
+            with code.loop(first, last) as k:
+                to = ((image * outs + k) * s.out_height + row) * s.out_width + column
+                out[to] = after.channel(k)(out[to], to)
 
     with code.when(flag > 0), code.loop(start, stop) as tile:
         line = tile // s.across

@@ -1,0 +1,110 @@
+"""Groups with a convolution: its kernel computes the elementwise operations behind it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from burn_backend import Fused, Group
+from burn_cube import DeviceArray
+from burn_cube_backend.engine import Engine
+from burn_cube_backend.kernels.epilogue import Epilogue, Spec, is_array
+from burn_cube_backend.geometry import Ints, broadcast_strides, dense, size_of
+from burn_cube_backend.kernels.conv import conv_with, out_lengths
+from burn_cube_backend.kernels.create import wrapped
+from burn_cube_backend.kernels.maps import plain
+from burn_cube_backend.payload import CubeTensor
+from burn_ir import Entry
+from burn_std import DType, dtypes as d
+
+
+def takes(engine: Engine, entry: Entry, dtypes: Sequence[DType], out: DType) -> bool:
+    """Return whether a convolution may have more operations in its kernel."""
+    return (
+        entry.name == "conv" and engine.client.runtime.name == "cpu"
+        and all(t is d.float32 for t in (*dtypes, out))
+    )  # fmt: skip
+
+
+class FusedConv:
+    """The kernels of one group with a convolution on one device.
+
+    Args:
+        engine: the device.
+        group: what they compute.
+        apart: the same by several kernels.
+
+    Attributes:
+        parted: the last call ran apart.
+    """
+
+    def __init__(self, engine: Engine, group: Group, apart: Fused) -> None:
+        self.engine = engine
+        self.group = group
+        self.apart = apart
+        self.parted = False
+        self.conv = next(p for p in group.parts if p.name == "conv")
+        others = [p for p in group.parts if p is not self.conv]
+        self.used = {-1 - i for p in others for i in p.inputs if i is not None and i < 0}
+        # How a number is given: as an element of a dtype first, if it stands for a tensor.
+        self.numbers: list[tuple[DType, bool]] = [
+            (part.static[0] if part.name == "full" else part.lead, part.name == "full")
+            for part in group.parts
+            for _ in range(part.numbers)
+        ]
+
+    def __call__(self, *args: Any) -> tuple[CubeTensor, ...]:
+        """Compute the group: payloads from outside, then numbers."""
+        inputs = len(self.group.outside)
+        tensors, given = args[:inputs], args[inputs:]
+        x, weight, bias = (None if i is None else tensors[-1 - i] for i in self.conv.inputs)
+        how = self.conv.static
+        out = (x.shape[0], weight.shape[0], *out_lengths(x.shape[2:], weight.shape[2:], *how[:3]))
+        epilogue = self._epilogue(tensors, given, out)
+        made = None
+        if epilogue is not None:
+            made = conv_with(self.engine, x, weight, bias, *how, epilogue)
+        self.parted = made is None
+        return self.apart(*args) if made is None else (made,)
+
+    def _epilogue(
+        self, tensors: Sequence[CubeTensor], given: Sequence[Any], out: Ints
+    ) -> Epilogue | None:
+        """Return what is computed behind the convolution, None where its kernel cannot."""
+        group = self.group
+        (result,) = group.outputs
+        if group.parts[result].dtype is not d.float32 or not size_of(out):
+            return None
+        reads: list[str] = []
+        buffers: list[DeviceArray] = []
+        places: list[int] = []
+        numbers: list[Any] = []
+        for k, (x, dtype) in enumerate(zip(tensors, group.outside, strict=True)):
+            how = self._read(x, out) if k in self.used else ""
+            if how is None:
+                return None
+            reads.append(how)
+            if how == "number":
+                numbers.append(plain(x.value, dtype.kind))
+            elif is_array(how):
+                assert x.buf is not None  # noqa: S101 - what has none is a number
+                buffers.append(x.buf)
+                places += [x.offset, broadcast_strides(x.shape, x.strides, out)[1]]
+        for value, (dtype, whole) in zip(given, self.numbers, strict=True):
+            if value is not None:
+                value = wrapped(value, dtype) if whole else value
+                numbers.append(plain(value, dtype.kind))
+        spec = Spec(group, tuple(reads), tuple([v is None for v in given]))
+        return Epilogue(spec, tuple(buffers), (*numbers, *places))
+
+    @staticmethod
+    def _read(x: CubeTensor, out: Ints) -> str | None:
+        """Return how a tensor is read along the result, None where it cannot be."""
+        if x.buf is None:
+            return "number"
+        strides = broadcast_strides(x.shape, x.strides, out)
+        moving = [k for k, (s, n) in enumerate(zip(strides, out, strict=True)) if s and n > 1]
+        if moving in ([], [1]):
+            return "channel" if moving else "one"
+        same = all(s == t or n == 1 for s, t, n in zip(strides, dense(out), out, strict=True))
+        return "place" if same and x.dtype is d.float32 else None
