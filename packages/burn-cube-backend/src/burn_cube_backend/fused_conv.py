@@ -8,10 +8,10 @@ from typing import Any
 from burn_backend import Fused, Group
 from burn_cube import DeviceArray
 from burn_cube_backend.engine import Engine
-from burn_cube_backend.kernels.epilogue import Epilogue, Spec, is_array
 from burn_cube_backend.geometry import Ints, broadcast_strides, dense, size_of
 from burn_cube_backend.kernels.conv import conv_with, out_lengths
 from burn_cube_backend.kernels.create import wrapped
+from burn_cube_backend.kernels.epilogue import Epilogue, Spec, is_array
 from burn_cube_backend.kernels.maps import plain
 from burn_cube_backend.payload import CubeTensor
 from burn_ir import Entry

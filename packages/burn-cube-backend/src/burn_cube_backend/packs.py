@@ -109,7 +109,7 @@ def _is_apart(log: LaunchLog, packing: Packing, results: Collection[int]) -> boo
         return False
     for p in log.pointers:
         kind, number = p.base
-        if kind == "block" and number in inner and p.call not in packing.calls:
-            if number not in packing.blocks or p.mode & WRITES:
-                return False
+        elsewhere = kind == "block" and number in inner and p.call not in packing.calls
+        if elsewhere and (number not in packing.blocks or p.mode & WRITES):
+            return False
     return True

@@ -9,10 +9,10 @@ from __future__ import annotations
 from burn_cube import Kernel
 from burn_cube_backend.code import Code
 from burn_cube_backend.engine import Engine
-from burn_cube_backend.kernels.epilogue import Epilogue
 from burn_cube_backend.geometry import Ints, dense, size_of
 from burn_cube_backend.kernels import conv_blas, direct, winograd, winograd_weight
 from burn_cube_backend.kernels.create import filled
+from burn_cube_backend.kernels.epilogue import Epilogue
 from burn_cube_backend.kernels.maps import HALVES, combine, converted, copied, wide, write
 from burn_cube_backend.kernels.matmul import product
 from burn_cube_backend.payload import CubeTensor

@@ -7,10 +7,10 @@ from math import gcd
 from typing import NamedTuple
 
 from burn_cube_backend.engine import Engine
-from burn_cube_backend.kernels.epilogue import Epilogue
 from burn_cube_backend.geometry import Ints, dense, size_of
 from burn_cube_backend.kernels import direct_kernels as dk, direct_weight as dw
 from burn_cube_backend.kernels.create import filled
+from burn_cube_backend.kernels.epilogue import Epilogue
 from burn_cube_backend.kernels.maps import write
 from burn_cube_backend.lanes import LANES
 from burn_cube_backend.packs import LABEL, Arrays

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from burn_cube_backend.engine import Engine
-from burn_cube_backend.kernels.epilogue import Epilogue
 from burn_cube_backend.geometry import Ints
 from burn_cube_backend.kernels import winograd_kernels as wk
+from burn_cube_backend.kernels.epilogue import Epilogue
 from burn_cube_backend.lanes import LANES
 from burn_cube_backend.packs import LABEL, Arrays
 from burn_cube_backend.payload import CubeTensor

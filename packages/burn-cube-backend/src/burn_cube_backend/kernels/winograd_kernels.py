@@ -27,6 +27,7 @@ from burn_cube_backend.lanes import (
     copy_row,
     fma,
     load,
+    narrow_loop,
     splat,
     store,
     together,
@@ -57,7 +58,7 @@ def weights_kernel(dtype: DType) -> Kernel:
     bad = Cell(code, dtype, ROWS)
     # Rows behind the last one repeat it; nobody reads their results.
     heads = [offset + (panel * ROWS + r).call("min", rows - 1) * steps[0] for r in range(ROWS)]
-    with code.loop(code.at(0), channels) as c:
+    with narrow_loop(code, code.at(0), channels) as c:
         taps = []
         for i in range(3):
             for j in range(3):
@@ -307,7 +308,7 @@ def _gather(
         with block.lines() as (line, seg):
             origin = first_row(line, seg.image)
             target = place.points + c * TILES + seg.at
-            with code.loop(seg.first, seg.stop, code.at(LANES)) as t:
+            with narrow_loop(code, seg.first, seg.stop, LANES) as t:
                 rows = read_tiles(near, origin + (t - skipped) * 2, wide)
                 for even, odd, further, last in rows:
                     for v in (even - further, odd - last):
@@ -335,7 +336,7 @@ def _scatter(
             return v if change is None else raw.pick(v, change(v, at))
 
         source = place.sums + r * TILES + seg.at
-        with code.loop(seg.first, seg.stop, code.at(LANES)) as t:
+        with narrow_loop(code, seg.first, seg.stop, LANES) as t:
             at = source + (t - seg.first)
             points = [load(near, at + p * (ROWS * TILES)) for p in range(POINTS)]
             for n, pair in enumerate(output_tile(points)):
@@ -343,11 +344,10 @@ def _scatter(
                     to = place.lines + wide * n + (t - seg.first) * 2 + k * LANES
                     store(near, to, v if add is None else v + add)
         length = (seg.stop * 2).call("min", s.out_width) - seg.first * 2
-        with code.loop(code.at(0), code.at(2)) as i:
+        with code.loop(code.at(0), (s.out_height - seg.row * 2).call("min", 2)) as i:
             row = seg.row * 2 + i
-            with code.when(row < s.out_height):
-                to = ((seg.image * outs + channel) * s.out_height + row) * s.out_width
-                write_row(out, to + seg.first * 2, near, place.lines + wide * i, length, changed)
+            to = ((seg.image * outs + channel) * s.out_height + row) * s.out_width
+            write_row(out, to + seg.first * 2, near, place.lines + wide * i, length, changed)
 
 
 def mend_kernel(dtype: DType, then: Spec | None = None) -> Kernel:
@@ -397,7 +397,7 @@ def mend_kernel(dtype: DType, then: Spec | None = None) -> Kernel:
     with code.when(flag > 0), code.loop(start, stop) as tile:
         line = tile // s.across
         image = line // s.down
-        for k in range(4):
+        with code.loop(code.at(0), code.at(4)) as k:
             row = (line - image * s.down) * 2 + k // 2
             column = (tile - line * s.across) * 2 + k % 2
             with code.when((row < s.out_height) & (column < s.out_width)):

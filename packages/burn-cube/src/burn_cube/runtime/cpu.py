@@ -31,7 +31,7 @@ from burn_cube.runtime.frames import Frames
 from burn_cube.runtime.native_builtins import SAME, Builtin, same_words
 from burn_cube.runtime.native_calls import NativeCall, NativeCalls, Runner, text as calls_text
 from burn_cube.runtime.words import Packer
-from burn_cube.types import Memory
+from burn_cube.types import Memory, Vector
 from burn_std import BackendLoadError
 from burn_std.dtypes import PLAIN
 
@@ -40,6 +40,9 @@ HUGE = 2 << 20
 # below so much one thread does it all.
 CHUNK = 60_000.0
 ALONE = 120_000.0
+# Lines of a module from which on one that is written in vectors is taken as it is: to look for more
+# took up to half of the time to compile a convolution.
+LARGE = 2000
 # Cost of one operation of one unit: in a map, where LLVM fills vectors, and else.
 IN_MAP, IN_LOOP = 1 / 16, 2.0
 
@@ -288,7 +291,8 @@ class CpuRuntime(Runtime):
             from burn_cube.lowering import lower
 
             text = emit_llvm(lower(kernel, planes=True, math=True), "burn_kernel")
-            image = self._jit.compile(text)
+            large = text.count("\n") > LARGE
+            image = self._jit.compile(text, large and is_written_in_vectors(kernel))
             cache.put(key, image)
         (address,) = self._jit.link(image, "burn_kernel")
         return CpuProgram(self, kernel, address)
@@ -357,6 +361,13 @@ def cost_of(kernel: Kernel) -> float:
     names = {op.name for op in walk(kernel.body)}
     slow = names & {"for", "while", "atomic", "atomic_cas", "barrier", "plane", "print"}
     return max(1, region_cost(kernel.body.ops)) * (IN_LOOP if slow else IN_MAP)
+
+
+def is_written_in_vectors(kernel: Kernel) -> bool:
+    """Return whether units are whole tasks that read vectors: nothing is left to fill them with."""
+    return kernel.cube_size == 1 and any(
+        op.name == "load" and isinstance(op.type, Vector) for op in walk(kernel.body)
+    )
 
 
 def _processors() -> int:

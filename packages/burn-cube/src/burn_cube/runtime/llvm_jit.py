@@ -65,14 +65,19 @@ class Jit:
         self._helper: int | None = None
         self._linked: list[Any] = []
 
-    def compile(self, text: str) -> bytes:
-        """Return the object code of a module."""
+    def compile(self, text: str, written_out: bool = False) -> bytes:
+        """Return the object code of a module.
+
+        Args:
+            text: the module.
+            written_out: its loops are in vectors and unrolled; no more of that is tried.
+        """
         with _LOCK:
             module = llvm.parse_assembly(text)
             module.triple = self._tm.triple
             module.data_layout = str(self._tm.target_data)
             tuning = llvm.create_pipeline_tuning_options(speed_level=2)
-            tuning.loop_vectorization = True
+            tuning.loop_vectorization = tuning.loop_unrolling = not written_out
             tuning.slp_vectorization = False
             builder = llvm.create_pass_builder(self._tm, tuning)
             builder.getModulePassManager().run(module, builder)
