@@ -5,7 +5,6 @@ from __future__ import annotations
 import gc
 import threading
 from collections.abc import Callable
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -18,7 +17,8 @@ from burn_cube_backend.packs import Packs
 F = burn.functional
 CPU, EAGER = burn.device("cpu"), burn.device("eager-cpu")
 # By transforms of tiles, and from windows as they lie.
-SHAPES = [(16, 16, 3), (8, 3, 5)]
+# Large enough for a step to write over them (`replay.WORTH_OVERWRITING`).
+SHAPES = [(64, 64, 3), (64, 32, 5)]
 
 
 def floats(*shape: int, seed: int = 0) -> np.ndarray[Any, Any]:
@@ -128,34 +128,37 @@ def test_weights_that_a_step_changes_where_they_lie(
 
 
 def test_a_frozen_layer_below_one_that_learns(given: tuple[Any, Any, Any]) -> None:
-    x, w, param = given
-    model = nn.Linear(w.shape[0], 4, device=CPU.autodiff())
-    optimizer = optim.Adam(lr=0.01)
-    frozen = param.detach()
-
-    def train(x: Any) -> Any:
-        loss = model(F.conv2d(x, frozen).mean((2, 3))).square().mean()
-        optimizer.step(model, loss.backward())
-        return loss
-
-    step = burn.capture(train, state=(model, optimizer, frozen))
-    losses = [step(x).item() for _ in range(12)]
-    assert all(a > b for a, b in pairwise(losses))
-    assert "packed weights" in str(burn.memory_report())
-
-
-def test_memory_of_a_weight_that_another_gets(given: tuple[Any, Any, Any]) -> None:
     x, w, _ = given
 
-    @burn.no_grad()
-    def run(w: Any) -> Any:
-        return F.conv2d(x, w)
+    def losses(device: Any, captured: bool) -> list[float]:
+        burn.manual_seed(0)
+        here, frozen = (burn.tensor(v, device=device) for v in (x.numpy(), w))
+        model = nn.Linear(w.shape[0], 512, device=device.autodiff())
+        optimizer = optim.Adam(lr=0.01)
 
+        def train(x: Any) -> Any:
+            loss = model(F.conv2d(x, frozen).mean((2, 3))).square().mean()
+            optimizer.step(model, loss.backward())
+            return loss
+
+        step = burn.capture(train, state=(model, optimizer, frozen)) if captured else train
+        made = [step(here).item() for _ in range(10)]
+        assert "packed weights" in str(burn.memory_report())
+        return made
+
+    plain = losses(CPU, False)
+    assert losses(CPU, True) == plain
+    np.testing.assert_allclose(plain, losses(EAGER, False), 1e-4)
+
+
+@pytest.mark.parametrize("channels", [16, 64])
+def test_memory_of_a_weight_that_another_gets(channels: int) -> None:
+    x = burn.tensor(floats(2, channels, 9, 9), device=CPU)
     for seed in range(12):
-        w = floats(*w.shape, seed=seed)
-        made = burn.tensor(w, device=CPU) * 1  # a result, whose memory is used in turn
+        w = floats(16, channels, 3, 3, seed=seed)
+        made = burn.tensor(w, device=CPU) * 1  # a result: its memory is used in turn
         for _ in range(4):
-            same(run(made), x, w)
+            same(F.conv2d(x, made), x, w)
 
 
 def test_windows_on_one_weight_have_forms_of_their_own() -> None:

@@ -141,7 +141,7 @@ class Engine:
         key = key_of(x, make, args)
         found = packs.forms.get(key, _NEVER)
         if found.__class__ is tuple:
-            return found  # type: ignore[return-value]
+            return found
         made = make(self, x, *args)
         if found is _NEVER:
             packs.forms[key] = None

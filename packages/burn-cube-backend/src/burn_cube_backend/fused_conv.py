@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from burn_backend import Fused, Group
+from burn_backend import Fused, Group, Part
 from burn_cube import DeviceArray
 from burn_cube_backend.engine import Engine
 from burn_cube_backend.geometry import Ints, broadcast_strides, dense, size_of
@@ -45,6 +45,11 @@ class FusedConv:
         self.parted = False
         self.conv = next(p for p in group.parts if p.name == "conv")
         others = [p for p in group.parts if p is not self.conv]
+        # The kernel knows nothing of where its convolution comes from: several share one.
+        bare = Part("conv", (), (), 0, self.conv.lead, self.conv.dtype)
+        self.then = group._replace(
+            parts=tuple(bare if p is self.conv else p for p in group.parts)
+        )  # fmt: skip
         self.used = {-1 - i for p in others for i in p.inputs if i is not None and i < 0}
         # How a number is given: as an element of a dtype first, if it stands for a tensor.
         self.numbers: list[tuple[DType, bool]] = [
@@ -58,11 +63,14 @@ class FusedConv:
         inputs = len(self.group.outside)
         tensors, given = args[:inputs], args[inputs:]
         x, weight, bias = (None if i is None else tensors[-1 - i] for i in self.conv.inputs)
-        how = self.conv.static
-        out = (x.shape[0], weight.shape[0], *out_lengths(x.shape[2:], weight.shape[2:], *how[:3]))
+        assert x is not None and weight is not None  # noqa: S101 - only a bias may be absent
+        stride, padding, dilation, groups = self.conv.static
+        lengths = out_lengths(x.shape[2:], weight.shape[2:], stride, padding, dilation)
+        out = (x.shape[0], weight.shape[0], *lengths)
         epilogue = self._epilogue(tensors, given, out)
         made = None
         if epilogue is not None:
+            how = stride, padding, dilation, groups
             made = conv_with(self.engine, x, weight, bias, *how, epilogue)
         self.parted = made is None
         return self.apart(*args) if made is None else (made,)
@@ -94,7 +102,7 @@ class FusedConv:
             if value is not None:
                 value = wrapped(value, dtype) if whole else value
                 numbers.append(plain(value, dtype.kind))
-        spec = Spec(group, tuple(reads), tuple([v is None for v in given]))
+        spec = Spec(self.then, tuple(reads), tuple([v is None for v in given]))
         return Epilogue(spec, tuple(buffers), (*numbers, *places))
 
     @staticmethod

@@ -267,7 +267,7 @@ def forward_kernel(w: Windows, biased: bool, then: Spec | None = None) -> Kernel
                 channel = job.group * s.outs + panel * rows + r
                 to = (job.image * s.groups * s.outs + channel) * s.out_height + job.first
                 add = None if bias is None else bias[bias_at[0] + channel * bias_at[1]]
-                change = partial(plus, add)
+                change: Change = partial(plus, add)
                 if after is not None:
                     change = _followed(change, after.channel(channel))
                 with code.loop(code.at(0), job.have) as row:
