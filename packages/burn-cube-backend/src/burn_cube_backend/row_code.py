@@ -13,11 +13,11 @@ from typing import NamedTuple, Protocol
 from burn_backend import Group, Part
 from burn_cube import Kernel
 from burn_cube_backend.code import Buf, Code, Val
-from burn_cube_backend.kernels.index import Watch
 from burn_cube_backend.kernels.maps import wide
 from burn_cube_backend.kernels.reduce import reducer
 from burn_cube_backend.kernels.reduction import Reducer
 from burn_cube_backend.kernels.row_walks import At, Rows, Walk
+from burn_cube_backend.kernels.watch import Watch
 from burn_cube_backend.part_code import expression, part_value
 from burn_ir import Node
 from burn_std import DType, dtypes as d

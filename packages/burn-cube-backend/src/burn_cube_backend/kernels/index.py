@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from burn_cube import Kernel
-from burn_cube_backend.code import Code, Val
+from burn_cube_backend.code import Code
 from burn_cube_backend.engine import Engine
 from burn_cube_backend.geometry import (
     Ints,
@@ -18,39 +18,12 @@ from burn_cube_backend.geometry import (
     broadcast_strides,
     collapse,
 )
+from burn_cube_backend.kernels.index_rows import read_rows
 from burn_cube_backend.kernels.maps import copied
+from burn_cube_backend.kernels.watch import Watch
 from burn_cube_backend.payload import CubeTensor
 from burn_cube_backend.table import kernel
 from burn_std import DType, dtypes as d
-
-
-class Watch:
-    """The fault record of a kernel that takes indices."""
-
-    def __init__(self, code: Code) -> None:
-        self.code = code
-        self.record = code.buffer("record", d.int32)
-
-    def inside(self, raw: Val, size: Val, site: Val, negative: bool) -> tuple[Val, Val]:
-        """Return the place of an index and whether it is inside; the place is clamped."""
-        code = self.code
-        at = raw.cast(d.int64)
-        size = size.cast(d.int64)
-        if negative:
-            at = (at < 0).pick(at + size, at)
-        good = (at >= 0) & (at < size)
-        with code.when(~good & (site > 0)):
-            self._note(raw, site)
-        place = at.call("min", size - 1).call("max", 0).cast(code.index)
-        return place, good
-
-    def _note(self, raw: Val, site: Val) -> None:
-        code, b = self.code, self.code.b
-        zero = code.const(0, d.int32)
-        old = Val(code, b.atomic_cas(self.record.op, code.at(0).op, zero.op, site.op))
-        with code.when(old.eq(0)):
-            far = raw.cast(d.int64).call("min", 2**31 - 1).call("max", -(2**31))
-            self.record[code.at(1)] = far.cast(d.int32)
 
 
 def gather_kernel(dtype: DType, kind: DType, rank: int, index: DType) -> Kernel:
@@ -80,13 +53,20 @@ def taken(engine: Engine, op: str, x: CubeTensor, index: CubeTensor, dim: int) -
     shape = index.shape or (1,)
     steps = index.strides or (0,)
     strides = [0 if k == dim else s for k, s in enumerate(x.strides)][: len(shape)]
+    site = engine.site(op, dim, size)
+    if not out.size:
+        return out
+    if engine.client.name == "cpu":
+        extents, (own, walk) = collapse(shape, [strides, steps])
+        target = (site, size, hop)
+        read_rows(engine, out, x, [index], [target], (extents, [own, walk]), False)
+        return out
     places = engine.index_dtype(x, index, out, count=out.size)
     args = [
         out.buf, x.buf, index.buf, engine.record(), out.size, size, hop,
-        engine.site(op, dim, size), x.offset, index.offset, *shape, *strides, *steps,
+        site, x.offset, index.offset, *shape, *strides, *steps,
     ]  # fmt: skip
-    if out.size:
-        engine.run(gather_kernel, (x.dtype, index.dtype, len(shape), places), out.size, args)
+    engine.run(gather_kernel, (x.dtype, index.dtype, len(shape), places), out.size, args)
     return out
 
 
@@ -162,11 +142,15 @@ def read_at(
         *[w.spread(own, i) for i in w.indices],
     ]
     extents, (strides, *steps) = collapse(w.shape, operands)
+    sites = [engine.site(op, k, x.shape[k], negative) for k in dims]
+    if engine.client.name == "cpu":
+        targets = [(site, x.shape[k], x.strides[k]) for site, k in zip(sites, dims, strict=True)]
+        read_rows(engine, out, x, indices, targets, (extents, [strides, *steps]), negative)
+        return out
     kinds = tuple(i.dtype for i in indices)
     places = engine.index_dtype(x, out, *indices, count=out.size)
     args = [
-        out.buf, x.buf, *[i.buf for i in indices], engine.record(), out.size,
-        *[engine.site(op, k, x.shape[k], negative) for k in dims],
+        out.buf, x.buf, *[i.buf for i in indices], engine.record(), out.size, *sites,
         *[x.shape[k] for k in dims], *[x.strides[k] for k in dims], *[i.offset for i in indices],
         x.offset, *extents, *strides, *[s for step in steps for s in step],
     ]  # fmt: skip

@@ -15,7 +15,7 @@ from burn_cube_backend.code import Code, Val
 from burn_cube_backend.engine import Engine
 from burn_cube_backend.geometry import Ints
 from burn_cube_backend.payload import CubeTensor
-from burn_std import DType
+from burn_std import DType, dtypes as d
 
 LANES = 16
 # Vectors that a row is read with at a time, and the widest panel in vectors.
@@ -356,7 +356,7 @@ def first_dims(engine: Engine, r: Any, x: CubeTensor, gone: Ints) -> Ints:
     Dims that do not merge into one would be walked element by element. The leading ones go first:
     their columns are all that lies behind them.
     """
-    if not runs_here(engine, r) or r.op.startswith("arg") or 0 in x.shape:
+    if engine.client.name != "cpu" or r.op.startswith("arg") or 0 in x.shape:
         return ()
     many = [k for k in gone if x.shape[k] > 1]
     ahead: list[int] = []
@@ -367,12 +367,12 @@ def first_dims(engine: Engine, r: Any, x: CubeTensor, gone: Ints) -> Ints:
     return ()
 
 
-def runs_here(engine: Engine, r: Any) -> bool:
-    """Return whether these kernels compute such a reduction on this device."""
-    client = engine.client
-    if client.properties.kind != "cpu" or client.name != "cpu" or r.op not in _OPS:
-        return False
-    return not (r.acc.is_bool or r.source.is_bool)
+def of_bytes(r: Any, start: Any) -> tuple[Any, Any]:
+    """Return a reduction of truth as one of the bytes 0 and 1, which fill vectors; others as is."""
+    if not r.acc.is_bool:
+        return r, start
+    op = {"any": "max", "all": "min"}.get(r.op, r.op)
+    return r._replace(op=op, middle=d.bool_, acc=d.uint8), int(start)
 
 
 def reduced(
@@ -392,9 +392,10 @@ def reduced(
         key: by which `planned` finds what one launch computes.
     """
     client = engine.client
-    if not runs_here(engine, r) or len(inner[0]) != 1:
+    if client.name != "cpu" or len(inner[0]) != 1:
         return False
     (extents, strides), length, hop = outer, inner[0][0], inner[1][0]
+    r, start = of_bytes(r, start)
     index = engine.index_dtype(x, out, count=max(out.size, length))
     args = (r.op, r.source, r.middle, r.acc)
     threads: int = client.runtime.threads  # type: ignore[attr-defined]  # of the cpu runtime

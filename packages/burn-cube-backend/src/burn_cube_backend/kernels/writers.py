@@ -11,11 +11,12 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from burn_cube import Kernel
-from burn_cube_backend.code import Buf, Code, Val
+from burn_cube_backend.code import Code, Val
 from burn_cube_backend.engine import Engine
 from burn_cube_backend.geometry import Ints, size_of
-from burn_cube_backend.kernels.index import Watch
 from burn_cube_backend.kernels.sort import arranged
+from burn_cube_backend.kernels.watch import Watch
+from burn_cube_backend.kernels.writers_rows import combine, put_panels
 from burn_cube_backend.payload import CubeTensor
 from burn_std import DType, dtypes as d
 
@@ -74,6 +75,9 @@ def put(
         return
     count, length = lines.size, inner.size
     tensors = [t.array for t in targets]
+    if engine.client.name == "cpu" and targets:
+        put_panels(engine, (out, source, tensors), targets, lines, inner, mode, negative)
+        return
     places = engine.index_dtype(out, source, *tensors, count=max(out.size, length))
     args = [
         out.buf, source.buf, *[t.buf for t in tensors], engine.record(), count, length,
@@ -131,23 +135,11 @@ def put_kernel(
                 good = fine if good is None else good & fine
             value = src[code.walk(from_, coords, src_inner)].cast(dtype)
             if good is None:
-                _combine(out, at, value, mode)
+                combine(out, at, value, mode)
             else:
                 with code.when(good):
-                    _combine(out, at, value, mode)
+                    combine(out, at, value, mode)
     return code.finish()
-
-
-def _combine(out: Buf, at: Val, value: Val, mode: str) -> None:
-    if mode == "assign":
-        out[at] = value
-        return
-    old = out[at]
-    if value.dtype.is_bool:
-        name = "or" if mode in ("add", "amax") else "and"
-    else:
-        name = {"add": "add", "multiply": "mul", "amin": "min", "amax": "max"}[mode]
-    out[at] = old.call(name, value)
 
 
 def places_kernel(
@@ -218,7 +210,7 @@ def runs_kernel(
                 with code.b.inside(loop.regions[1]):
                     coords = code.coords(sequence[now.get()].cast(code.index), inner)
                     value = src[code.walk(from_, coords, src_inner)].cast(dtype)
-                    _combine(out, at, value, mode)
+                    combine(out, at, value, mode)
                     now.set(now.get() + 1)
     return code.finish()
 
