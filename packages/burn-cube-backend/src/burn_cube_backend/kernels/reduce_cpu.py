@@ -14,6 +14,7 @@ from burn_cube import Kernel, Vector
 from burn_cube_backend.code import Code, Val
 from burn_cube_backend.engine import Engine
 from burn_cube_backend.geometry import Ints
+from burn_cube_backend.lanes import picked
 from burn_cube_backend.payload import CubeTensor
 from burn_std import DType, dtypes as d
 
@@ -88,7 +89,7 @@ class Lanes:
         assert self.place is not None  # noqa: S101 - only where places are wanted
         return Val(self.code, self.code.b.get(self.place))
 
-    def step(self, value: Val, place: Val | None) -> None:
+    def step(self, value: Val, place: Val | None = None) -> None:
         """Take elements that stand behind those before."""
         now, b = self.get(), self.code.b
         if self.place is None or place is None:
@@ -101,20 +102,6 @@ class Lanes:
         better = better | (self.at() < 0)
         b.set(self.value, better.pick(value, now).op)
         b.set(self.place, better.pick(place, self.at()).op)
-
-    def merge(self, value: Val, place: Val | None) -> None:
-        """Take another state: the lowest place wins among equals."""
-        if self.place is None or place is None:
-            self.step(value, None)
-            return
-        now, at, b = self.get(), self.at(), self.code.b
-        better, same = value.call(self.op, now), value.eq(now)
-        if value.dtype.is_float:
-            nan, was = value.call("isnan"), now.call("isnan")
-            better, same = (better | nan) & ~was, same | (nan & was)
-        take = (place >= 0) & ((at < 0) | better | (same & (place < at)))
-        b.set(self.value, take.pick(value, now).op)
-        b.set(self.place, take.pick(place, at).op)
 
     def result(self, out: Any, at: Val) -> None:
         """Write value or places, in vectors as they are."""
@@ -130,17 +117,12 @@ def _load(code: Code, s: Spec, x: Any, at: Val, width: int) -> Val:
     return Val(code, code.b.load(x.op, at.op, width)).cast(s.middle).cast(s.acc)
 
 
-def _numbers(code: Code, s: Spec, k: Val, width: int) -> Val | None:
-    if not s.places:
-        return None
-    if width == 1:
-        return k
-    lanes = Val(code, code.b.vector(*[code.at(i).op for i in range(width)]))
-    return Val(code, code.b.splat(k.op, width)) + lanes
+def _lanes(code: Code, width: int) -> Val:
+    return Val(code, code.b.vector(*[code.at(i).op for i in range(width)]))
 
 
-# What is taken at a place: for each state the elements of so many lanes, and their places.
-Taken = Callable[[Val, int], Sequence[tuple[Val, Val | None]]]
+# What is taken at a place: for each state the elements of so many lanes.
+Taken = Callable[[Val, int], Sequence[Val]]
 
 
 def vectors(
@@ -193,16 +175,15 @@ def _turning(code: Code, states: Sequence[list[Lanes]], span: tuple[Val, Val], t
         rounds = [take(k + part * LANES, LANES) for part in range(TURN)]
         for n, state in enumerate(states):
             made = [
-                one.get().call(one.op, taken[n][0])
-                for one, taken in zip(state, rounds, strict=False)
+                one.get().call(one.op, taken[n]) for one, taken in zip(state, rounds, strict=False)
             ]
             values = [other.get() for other in state[TURN:]] + made
             for one, value in zip(state, values, strict=True):
                 code.b.set(one.value, value.op)
     whole = start + (stop - start) // LANES * LANES
     with code.loop(many, whole, code.at(LANES)) as k:
-        for state, (value, _) in zip(states, take(k, LANES), strict=True):
-            state[0].step(value, None)
+        for state, value in zip(states, take(k, LANES), strict=True):
+            state[0].step(value)
 
 
 def folded(
@@ -217,14 +198,14 @@ def folded(
         span: where the stretch begins and ends.
         take: the elements at a place, for each reduction.
         length: elements of the stretch if they are known, else 0.
-        heavy: what is taken is costly to compute, and no places are wanted.
+        heavy: what is taken is costly to compute.
     """
     used = min(STEPS, length // LANES) if length else STEPS
     states = [[Lanes(code, s, LANES) for _ in range(used)] for s in specs]
 
     def step(at: Val, part: int) -> None:
-        for state, (value, place) in zip(states, take(at, LANES), strict=True):
-            state[part].step(value, place)
+        for state, value in zip(states, take(at, LANES), strict=True):
+            state[part].step(value)
 
     if heavy and not length:
         _turning(code, states, span, take)
@@ -235,10 +216,9 @@ def folded(
         _joined(code, state, total)
 
     def last(at: Val, width: int) -> None:
-        for total, (value, place) in zip(totals, take(at, width), strict=True):
+        for total, value in zip(totals, take(at, width), strict=True):
             for n in range(width):
-                one = value if width == 1 else _lane(code, value, n)
-                total.merge(one, None if place is None else place + n)
+                total.step(value if width == 1 else _lane(code, value, n))
 
     rest(code, span, length, last)
     return totals
@@ -247,21 +227,16 @@ def folded(
 def _joined(code: Code, states: Sequence[Lanes], total: Lanes) -> None:
     """Let a state take the lanes of others."""
     first, *others = states
-    if total.s.places:
-        for state in others:
-            first.merge(state.get(), state.at())
-        for n in range(LANES):
-            total.merge(_lane(code, first.get(), n), _lane(code, first.at(), n))
-        return
     for state in others:
-        first.merge(state.get(), None)
+        first.step(state.get())
     # Halves meet halves, so that the additions are as even as the lanes.
-    lanes = [_lane(code, first.get(), n) for n in range(LANES)]
-    while len(lanes) > 1:
-        half = len(lanes) // 2
-        pairs = zip(lanes[:half], lanes[half:], strict=True)
-        lanes = [a.call(total.op, b) for a, b in pairs]
-    total.step(lanes[0], None)
+    lanes, half = first.get(), LANES // 2
+    while half > 1:
+        lanes = picked((lanes,), range(half)).call(
+            total.op, picked((lanes,), range(half, 2 * half))
+        )
+        half //= 2
+    total.step(_lane(code, lanes, 0).call(total.op, _lane(code, lanes, 1)))
 
 
 def row_kernel(s: Spec) -> Kernel:
@@ -277,12 +252,36 @@ def row_kernel(s: Spec) -> Kernel:
     stop = (start + piece).call("min", length)
     base = code.walk(offset, code.coords(o, extents), strides)
 
-    def take(at: Val, width: int) -> list[tuple[Val, Val | None]]:
-        return [(_load(code, s, x, base + at, width), _numbers(code, s, at, width))]
+    def take(at: Val, width: int) -> list[Val]:
+        return [_load(code, s, x, base + at, width)]
 
+    if s.places:
+        _found(code, s, (start, stop), take, out, unit)
+        return code.finish()
     (total,) = folded(code, [s], (start, stop), take)
     total.result(out, unit)
     return code.finish()
+
+
+def _found(code: Code, s: Spec, span: tuple[Val, Val], take: Taken, out: Any, at: Val) -> None:
+    """Write the first place in a row of its extreme: the row is walked again, near by now."""
+    (most,) = folded(code, [s._replace(op=s.op[3:])], span, take)
+    nowhere = (1 << (s.place.bits - 1)) - 1
+    lower = Spec("min", s.place, s.place, s.place, s.out, nowhere, 1, 0, s.place)
+
+    def places(k: Val, width: int) -> list[Val]:
+        (value,) = take(k, width)
+        top = most.get()
+        hit = value.eq(top if width == 1 else Val(code, code.b.splat(top.op, width)))
+        if value.dtype.is_float:
+            # A NaN wins, and the first of them.
+            hit = hit | value.call("isnan")
+        numbers = k if width == 1 else Val(code, code.b.splat(k.op, width)) + _lanes(code, width)
+        far = code.const(nowhere, numbers.op.type)
+        return [hit.pick(numbers, far)]
+
+    (first,) = folded(code, [lower], span, places)
+    first.result(out, at)
 
 
 def column_kernel(s: Spec) -> Kernel:

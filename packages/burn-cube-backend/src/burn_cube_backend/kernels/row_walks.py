@@ -241,9 +241,9 @@ class Rows:
             reduce_cpu.Spec(*r, first_value(r.op, r.acc), 1, 0, self.walk.places) for r in reducers
         ]
 
-        def take(place: Val, width: int) -> list[tuple[Val, Val | None]]:
+        def take(place: Val, width: int) -> list[Val]:
             taken = body(self._lanes(place, width))
-            return [(element(v[0], r), None) for r, v in zip(reducers, taken, strict=True)]
+            return [element(v[0], r) for r, v in zip(reducers, taken, strict=True)]
 
         made = reduce_cpu.folded(self.code, specs, self.span, take, self.walk.length, heavy)
         return [t.get() for t in made]

@@ -7,16 +7,18 @@ rounding to all that follow.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from burn_cube import Kernel
 from burn_cube_backend.code import Code
 from burn_cube_backend.engine import Engine
-from burn_cube_backend.kernels.maps import HALVES, converted, copied
+from burn_cube_backend.kernels import scan_cpu
+from burn_cube_backend.kernels.create import filled
+from burn_cube_backend.kernels.maps import HALVES, converted, copied, wide
 from burn_cube_backend.kernels.reduction import merged
 from burn_cube_backend.payload import CubeTensor
-from burn_cube_backend.table import maker
+from burn_cube_backend.table import kernel, maker
 from burn_std import DType, dtypes as d
 
 Spec = tuple[str, DType, DType, DType | None, bool, int, DType]
@@ -75,6 +77,10 @@ def scanned(engine: Engine, op: str, x: CubeTensor, dim: int, out: DType, acc: D
     """
     if not x.shape:
         return copied(engine, x, out)
+    if engine.client.name == "cpu" and x.size:
+        found = scan_cpu.scanned(engine, op, x, dim, out, acc, long=LONG)
+        if found is not None:
+            return found[0]
     rest = [k for k in range(len(x.shape)) if k != dim]
     outer = tuple(x.shape[k] for k in rest)
     made = engine.empty((*outer, x.shape[dim]), out)
@@ -120,5 +126,19 @@ def _cumulative(op: str) -> Callable[..., Any]:
     return make
 
 
+def _extreme(op: str) -> Callable[..., Sequence[CubeTensor]]:
+    def run(engine: Engine, x: CubeTensor, dim: int) -> Sequence[CubeTensor]:
+        """(values, indices) of the running extreme; the last of equal ones, and every NaN, wins."""
+        if not x.size or not x.shape:
+            return x, filled(engine, d.int64, x.shape, 0)
+        found = scan_cpu.scanned(engine, op, x, dim, x.dtype, wide(x.dtype), ordered=True)
+        assert found is not None  # noqa: S101 - no line is too long
+        return found
+
+    return run
+
+
+for _op in ("max", "min"):
+    kernel(f"cum{_op}", runtime="cpu")(_extreme(_op))
 maker("cumsum")(_cumulative("sum"))
 maker("cumprod")(_cumulative("prod"))

@@ -1,6 +1,6 @@
 """Stable sorting along a dim by merging runs of doubling length, the short ones in shared memory.
 
-Long lines on a GPU with planes are sorted by digits instead, see `radix`.
+Lines on the cpu and long lines on a GPU with planes are sorted by digits, see `sort_cpu`, `radix`.
 On a GPU a cube sorts a piece in shared memory, where each unit finds the places of its elements by
 bisection; on a processor a unit sorts a short piece by insertion. Then passes merge runs, each unit
 a stretch of the result. Left runs come before equal elements of right ones, so the order is stable.
@@ -15,9 +15,11 @@ from typing import NamedTuple
 from burn_cube import Kernel
 from burn_cube_backend.code import UNITS, Buf, Code, Val
 from burn_cube_backend.engine import Engine
-from burn_cube_backend.geometry import Ints, size_of
+from burn_cube_backend.geometry import Ints, dense, size_of
+from burn_cube_backend.kernels import sort_cpu
 from burn_cube_backend.kernels.index import taken
 from burn_cube_backend.kernels.radix import key_dtype, ordered, sorted_lines
+from burn_cube_backend.kernels.sort_cpu import fits
 from burn_cube_backend.payload import CubeTensor
 from burn_cube_backend.table import kernel
 from burn_std import DType, dtypes as d
@@ -208,9 +210,20 @@ def by_digits(engine: Engine, length: int) -> bool:
     return length > FROM and "planes" in engine.client.properties.capabilities
 
 
+def on_cpu(engine: Engine, x: CubeTensor, dim: int) -> bool:
+    """Return whether lines are sorted by the digits of the cpu."""
+    length = x.shape[dim]
+    return engine.client.name == "cpu" and x.size > 0 and length > SHORT and fits(length)
+
+
 def order(engine: Engine, x: CubeTensor, dim: int, descending: bool) -> CubeTensor:
     """Return the stable order along a dim, int64, in the shape of x."""
     lines = lines_of(x, dim)
+    if on_cpu(engine, x, dim):
+        _, places = sort_cpu.sorted_lines(
+            engine, x, lines.extents, lines.strides, descending, False
+        )
+        return lines.turned(places)
     by = sorted_lines if x.size and by_digits(engine, x.shape[dim]) else merged_lines
     _, places = by(engine, x, lines.extents, lines.strides, descending)
     return lines.turned(places)
@@ -272,8 +285,14 @@ def sort(engine: Engine, x: CubeTensor, dim: int, descending: bool) -> Sequence[
         from burn_cube_backend.kernels.create import filled
 
         return x, filled(engine, d.int64, (), 0)
+    lines = lines_of(x, dim)
+    if on_cpu(engine, x, dim):
+        made, found = sort_cpu.sorted_lines(
+            engine, x, lines.extents, lines.strides, descending, True
+        )
+        assert made is not None  # noqa: S101 - they were asked for
+        return lines.turned(made), lines.turned(found)
     if x.size and by_digits(engine, x.shape[dim]):
-        lines = lines_of(x, dim)
         values, found = sorted_lines(engine, x, lines.extents, lines.strides, descending)
         places = lines.turned(found)
         if values is not None:
@@ -281,3 +300,21 @@ def sort(engine: Engine, x: CubeTensor, dim: int, descending: bool) -> Sequence[
     else:
         places = order(engine, x, dim, descending)
     return taken(engine, "sort", x, places, dim), places
+
+
+@kernel("topk", runtime="cpu")
+def topk(
+    engine: Engine, x: CubeTensor, dim: int, largest: bool, ordered: bool, k: int
+) -> Sequence[CubeTensor]:
+    """(values, indices) of the first k of a stable sort, in order even where that is not asked."""
+    if not x.shape:
+        x, dim, shape = x.view((1,), (1,)), 0, () if k else (0,)
+        found = sort(engine, x, 0, largest)
+        return [v.view(shape, dense(shape)) for v in found]
+    lines = lines_of(x, dim)
+    if on_cpu(engine, x, dim) and 0 < 2 * k < x.shape[dim]:
+        found = sort_cpu.top_lines(engine, x, lines.extents, lines.strides, largest, k)
+        lines = lines._replace(extents=(*lines.extents[:-1], k))
+        return [lines.turned(v) for v in found]
+    shape = tuple(k if n == dim else size for n, size in enumerate(x.shape))
+    return [v.view(shape, v.strides) for v in sort(engine, x, dim, largest)]
