@@ -100,7 +100,10 @@ class Rules:
         flat_ways = [w for way in ways for w in (way if isinstance(way, list) else [way])]
         flat_ways = [w for w in flat_ways if w is not None]
         high, low = value(step), value(-step)
-        moves = [(a - b) / (2 * step) for a, b in zip(high, low, strict=True)]
+        moves = [
+            None if c is None else (a - b) / (2 * step)
+            for a, b, c in zip(high, low, cotangents, strict=True)
+        ]
         want = sum(
             float((m * c).sum()) for m, c in zip(moves, cotangents, strict=True) if c is not None
         )

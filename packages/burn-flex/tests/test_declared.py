@@ -15,7 +15,8 @@ MASK = np.ones((4, 5), bool)
 AT = np.zeros((2, 3, 2), np.int64)
 TARGET = np.array([[0, 1], [2, 0]])
 
-# A shape stands for a tensor of the dtype under test; arrays are taken as they are.
+# A shape stands for a tensor of the dtype under test, in a list for a statistic of it; arrays are
+# taken as they are.
 _CONV = ((2, 1), (1, 1), (1, 2), 2)
 _POOL = ((2,), (2,), (1,), True)
 CALLS = [
@@ -46,7 +47,19 @@ CALLS = [
     ("batch_norm", (2, 4, 3), (4,), (4,), (4,), (4,), True, 1e-5),
     ("batch_norm", (2, 4, 3), None, None, (4,), (4,), False, 1e-5),
     ("attention", (2, 4, 3), (2, 5, 3), (2, 5, 6), MASK, True, False, 0.5),
-    ("attention_backward", (2, 4, 6), (2, 4, 3), (2, 5, 3), (2, 5, 6), (4, 5), False, False, 0.5),
+    (
+        "attention_backward",
+        (2, 4, 6),
+        (2, 4, 3),
+        (2, 5, 3),
+        (2, 5, 6),
+        (4, 5),
+        (2, 4, 6),
+        [(2, 4)],
+        False,
+        False,
+        0.5,
+    ),
     ("mse_loss", (2, 3), (3,), "none"),
     ("l1_loss", (2, 3), (2, 3), "mean"),
     ("smooth_l1_loss", (2, 3), (2, 3), "sum", 0.5),
@@ -80,6 +93,8 @@ CALLS = [
 
 
 def _tensor(arg, dtype):
+    if isinstance(arg, list):
+        (arg,), dtype = arg, np.float32 if dtype.itemsize == 2 else dtype
     if not isinstance(arg, tuple):
         return arg
     # Every second element along the last dim: kernels must not rely on a dense layout.

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-from math import inf
+from math import e, inf, log2
 
-from burn_autodiff.rules.pieces import sum_to, transpose
+from burn_autodiff.rules.pieces import add_some, sum_to, transpose
 from burn_autodiff.rules.table import Call, Grads, Tensor, rule, widened
 from burn_std.dtypes import int64
 
 
-@rule("attention", saves="q k v mask")
-def attention(c: Call, g: Tensor, q: Tensor, k: Tensor, v: Tensor, mask: Tensor) -> Grads:
-    """With p = softmax(scale q k^T + mask) and ds = p (g v^T - sum(p g v^T)):
+@rule("attention", saves="q k v mask out sums")
+def attention(
+    c: Call, g: Grads, q: Tensor, k: Tensor, v: Tensor, mask: Tensor, out: Tensor, sums: Tensor
+) -> Grads:
+    """With p = softmax(scale q k^T + mask) and ds = p (g v^T - sum(g out)):
 
     dq = scale ds k, dk = scale ds^T q, dv = p^T g, dmask = ds; rows masked everywhere have p = 0.
+    What arrives at the sums adds p log2(e) to ds.
     """
-    if c.create_graph:
+    if c.create_graph or g[0] is None or g[1] is not None:
         return composed(c, g, q, k, v, mask)
-    gq, gk, gv, gs = c.ops.attention_backward(g, q, k, v, mask, *c.attrs)
+    gq, gk, gv, gs = c.ops.attention_backward(g[0], q, k, v, mask, out, sums, *c.attrs)
     gm = None
     if c.need[3]:
         gm = sum_to(c, gs, c.shapes[3])
@@ -55,7 +58,7 @@ def _sum_heads(c: Call, t: Tensor, heads: int) -> Tensor:
     return c.ops.sum(groups, (len(lead) + 1,), False, None)
 
 
-def _composed(c: Call, g: Tensor, q: Tensor, k: Tensor, v: Tensor, mask: Tensor) -> Grads:
+def _composed(c: Call, g: Grads, q: Tensor, k: Tensor, v: Tensor, mask: Tensor) -> Grads:
     """Return the gradients in operations that can be differentiated again."""
     ops = c.ops
     causal, gqa, scale = c.attrs
@@ -63,18 +66,23 @@ def _composed(c: Call, g: Tensor, q: Tensor, k: Tensor, v: Tensor, mask: Tensor)
     if gqa:
         keys, values = (_repeat_heads(c, t, q.shape[-3]) for t in (k, v))
     p = _scores(c, q, keys, mask, causal, scale)
-    gp = ops.matmul(g, transpose(c, values))
-    mean = ops.sum(ops.mul(gp, p), (len(p.shape) - 1,), True, None)
-    gs = ops.mul(p, ops.sub(gp, mean))
+    gs = gv = None
+    if g[0] is not None:
+        gp = ops.matmul(g[0], transpose(c, values))
+        last = (len(gp.shape) - 1,)
+        gs = ops.mul(p, ops.sub(gp, ops.sum(ops.mul(gp, p), last, True, None)))
+        gv = ops.matmul(transpose(c, p), g[0])
+    if g[1] is not None:
+        last = (len(g[1].shape),)
+        gs = add_some(c, gs, ops.mul(p, ops.mul(ops.unsqueeze(g[1], last), log2(e))))
     gq = ops.mul(ops.matmul(gs, keys), scale)
     gk = ops.mul(ops.matmul(transpose(c, gs), q), scale)
-    gv = ops.matmul(transpose(c, p), g)
     if gqa:
-        gk, gv = (_sum_heads(c, t, k.shape[-3]) for t in (gk, gv))
+        gk, gv = (None if t is None else _sum_heads(c, t, k.shape[-3]) for t in (gk, gv))
     return (
         sum_to(c, gq, c.shapes[0]) if c.need[0] else None,
         sum_to(c, gk, c.shapes[1]) if c.need[1] else None,
-        sum_to(c, gv, c.shapes[2]) if c.need[2] else None,
+        sum_to(c, gv, c.shapes[2]) if c.need[2] and gv is not None else None,
         sum_to(c, gs, c.shapes[3]) if c.need[3] else None,
     )
 

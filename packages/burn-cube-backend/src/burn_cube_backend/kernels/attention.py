@@ -9,7 +9,6 @@ are one tall matrix, so that nothing is repeated.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from math import sqrt
 from typing import NamedTuple
 
 from burn_cube import Kernel
@@ -24,7 +23,8 @@ from burn_cube_backend.geometry import (
 )
 from burn_cube_backend.kernels import flash_calls
 from burn_cube_backend.kernels.create import filled
-from burn_cube_backend.kernels.flash_calls import lifted, split
+from burn_cube_backend.kernels.flash import LOG2E
+from burn_cube_backend.kernels.flash_calls import first_dense, lifted, split
 from burn_cube_backend.kernels.maps import HALVES, computed, converted, copied, wide, write
 from burn_cube_backend.kernels.matmul import product
 from burn_cube_backend.kernels.reduce import reduce
@@ -65,9 +65,9 @@ class _Scores:
         extents = code.places("extent", mask.rank + 1)
         strides = code.places("mask_stride", mask.rank + 1)
         self.factor = code.scalar("factor", kind)
-        coords = code.coords(row.number, extents)
+        self.coords = code.coords(row.number, extents)
         self.query = row.number % self.queries
-        self.head = code.walk(self.offset, coords, strides)
+        self.head = code.walk(self.offset, self.coords, strides)
 
     def masked(self, at: At, score: Val) -> Val:
         """Return a score times the factor, and what the masks leave of it."""
@@ -87,9 +87,13 @@ class _Scores:
 
 
 def weights_kernel(kind: DType, mask: Mask, how: Layout) -> Kernel:
-    """Write the softmax of scaled and masked scores over them; a row of -inf is 0."""
+    """Write the softmax of scaled and masked scores over them, and log2 of the sums of the rows.
+
+    A row of -inf is 0, and its sum inf.
+    """
     code = row_code("attention_weights", how)
-    x, length = code.buffer("scores", kind), code.place("length")
+    x, sums = code.buffer("scores", kind), code.buffer("sums", kind)
+    length = code.place("length")
     row = Row(code, how, length)
     scores = _Scores(row, mask, kind)
     base = row.number * row.length
@@ -108,24 +112,50 @@ def weights_kernel(kind: DType, mask: Mask, how: Layout) -> Kernel:
         return value
 
     (total,) = row.fold(("add", kind), body=power)
-    factor = 1.0 / total.eq(0.0).pick(1.0, total)
+    none = total.eq(0.0)
+    row.store(sums, none.pick(float("inf"), top * LOG2E + total.call("log2")), kind)
+    factor = 1.0 / none.pick(1.0, total)
     row.each(lambda at: at.store(x, base, at.load(x, base, kind) * at.of(factor), kind))
     return code.finish()
 
 
-def slopes_kernel(kind: DType, how: Layout) -> Kernel:
-    """Write ds = p (dp - sum(dp p)) over dp, a row of scores at a time."""
-    code = row_code("attention_slopes", how)
-    ds, p, length = code.buffer("dp", kind), code.buffer("p", kind), code.place("length")
+class Slopes(NamedTuple):
+    """What the kernel of gradients by scores depends on.
+
+    Attributes:
+        kind: dtype of scores.
+        out: dtype of the result of attention.
+        width: what rows of values are walked for, as `Layout.length`.
+    """
+
+    kind: DType
+    out: DType
+    width: int
+
+
+def slopes_kernel(s: Slopes, mask: Mask, how: Layout) -> Kernel:
+    """Write p = exp(score - log sum) over scores and ds = p (dp - sum(g out)) over dp, by rows."""
+    code, kind = row_code("attention_slopes", how), s.kind
+    p, ds, sums = (code.buffer(n, kind) for n in ("scores", "dp", "sums"))
+    g, out = code.buffer("g", kind), code.buffer("out", s.out)
+    length, width = code.place("length"), code.place("width")
     row = Row(code, how, length)
-    base = row.number * row.length
-    (total,) = row.fold(
-        ("add", kind), body=lambda at: at.load(ds, base, kind) * at.load(p, base, kind)
+    values = Row(code, how._replace(length=s.width), width)
+    scores = _Scores(row, mask, kind)
+    bases = []
+    for name in ("g", "out"):
+        offset, steps = code.place(f"{name}_offset"), code.places(f"{name}_stride", mask.rank + 1)
+        bases.append(code.walk(offset, scores.coords, steps))
+    (delta,) = values.fold(
+        ("add", kind), body=lambda at: at.load(g, bases[0], kind) * at.load(out, bases[1], kind)
     )
+    base = row.number * row.length
+    shift = sums[row.number] * (1 / LOG2E)
 
     def written(at: At) -> None:
-        value = (at.load(ds, base, kind) - at.of(total)) * at.load(p, base, kind)
-        at.store(ds, base, value, kind)
+        weight = (scores.masked(at, at.load(p, base, kind)) - at.of(shift)).call("exp")
+        at.store(ds, base, (at.load(ds, base, kind) - at.of(delta)) * weight, kind)
+        at.store(p, base, weight, kind)
 
     row.each(written)
     return code.finish()
@@ -168,19 +198,57 @@ class _Heads:
             return batch
         return (*batch[:-2], batch[-2] * batch[-1])
 
-    def weights(self, causal: bool, scale: float | None) -> CubeTensor:
-        """Return softmax(q k^T scale + mask), row-major in the whole batch."""
+    def scores(self) -> CubeTensor:
+        """Return q k^T, row-major in the whole batch."""
         engine, shape = self.engine, (*self.batch, self.rows, self.keys)
-        factor = scale if scale is not None else 1 / sqrt(self.q.shape[-1])
         scores = product(engine, self.q, _turned(self.k))
         if scores.shape != shape:  # the batch of v is larger
             grown = engine.empty(shape, self.kind)
             scores = write(engine, grown, scores) if grown.size else grown
-        if scores.size:
-            self._normalise(scores, causal, factor)
         return scores
 
-    def _normalise(self, scores: CubeTensor, causal: bool, factor: float) -> None:
+    def weights(self, causal: bool, factor: float) -> tuple[CubeTensor, CubeTensor]:
+        """Return softmax(q k^T factor + mask), row-major, and log2 of the sums of its rows."""
+        engine, scores = self.engine, self.scores()
+        shape = (*self.plain(self.batch), self.rows)
+        if not scores.size:
+            return scores, filled(engine, self.kind, shape, float("inf"))
+        sums = engine.empty(shape, self.kind)
+        what, how, args = self._rows(scores, causal, factor)
+        run_rows(
+            engine, weights_kernel, (self.kind, what, how), scores.size // self.keys,
+            self.keys * 4.0, [scores.buf, sums.buf, self.keys, *args],
+        )  # fmt: skip
+        return scores, sums
+
+    def slopes(
+        self, g: CubeTensor, out: CubeTensor, sums: CubeTensor, causal: bool, factor: float
+    ) -> tuple[CubeTensor, CubeTensor]:
+        """Return weights and the gradient by their scores, row-major."""
+        engine, p = self.engine, self.scores()
+        ds = product(engine, g, _turned(self.v))
+        if ds.shape != p.shape:  # q and k have a larger batch than v and g
+            ds = write(engine, engine.empty(p.shape, self.kind), ds)
+        if not p.size:
+            return p, ds
+        what, how, args = self._rows(p, causal, factor)
+        width = g.shape[-1]
+        g, out = (
+            t if t.shape[-1] == 1 or t.strides[-1] == 1 else copied(engine, t) for t in (g, out)
+        )
+        sums = first_dense(engine, sums)
+        spec = Slopes(self.kind, out.dtype, layout(engine, width, how.places).length)
+        places = [n for t in (g, out) for n in (t.offset, *t.strides[:-1])]
+        run_rows(
+            engine, slopes_kernel, (spec, what, how), p.size // self.keys, self.keys * 3.0,
+            [p.buf, ds.buf, sums.buf, g.buf, out.buf, self.keys, width, *args, *places],
+        )  # fmt: skip
+        return p, ds
+
+    def _rows(
+        self, scores: CubeTensor, causal: bool, factor: float
+    ) -> tuple[Mask, Layout, list[object]]:
+        """Return what a kernel of rows of scores depends on, and its arguments for the mask."""
         engine, mask = self.engine, self.mask
         extents = (*self.batch, self.rows)
         strides, along = (0,) * len(extents), False
@@ -193,11 +261,10 @@ class _Heads:
         index = engine.index_dtype(scores, count=scores.size)
         how = layout(engine, self.keys, index)
         args = [
-            scores.buf, self.keys, *([] if mask is None else [mask.buf]), self.rows,
+            *([] if mask is None else [mask.buf]), self.rows,
             0 if mask is None else mask.offset, *extents, *strides, float(factor),
         ]  # fmt: skip
-        rows = scores.size // self.keys
-        run_rows(engine, weights_kernel, (self.kind, what, how), rows, self.keys * 4.0, args)
+        return what, how, args
 
 
 def _turned(x: CubeTensor) -> CubeTensor:
@@ -220,21 +287,29 @@ def _joined(x: CubeTensor, group: int) -> CubeTensor:
 def attention(
     engine: Engine, q: CubeTensor, k: CubeTensor, v: CubeTensor, mask: CubeTensor | None,
     causal: bool, gqa: bool, scale: float | None,
-) -> CubeTensor:  # fmt: skip
-    """q [..., L, E], k [..., S, E], v [..., S, V] to [..., L, V]."""
+) -> tuple[CubeTensor, CubeTensor]:  # fmt: skip
+    """q [..., L, E], k [..., S, E], v [..., S, V] to [..., L, V], and log2 of the rows' sums."""
     made = flash_calls.attention(engine, q, k, v, mask, causal, gqa, scale)
     if made is not None:
         return made
     dtype = q.dtype
+    factor = flash_calls.factor(q.shape[-1], scale)
     parts = []
     for part in _pieces(engine, q, k, v, mask, gqa):
         heads = _Heads(engine, *part, gqa)
-        made = product(engine, heads.weights(causal, scale), heads.v)
-        parts.append(_joined(made, heads.group))
+        weights, sums = heads.weights(causal, factor)
+        parts.append((_joined(product(engine, weights, heads.v), heads.group), sums))
     if len(parts) == 1:
-        return converted(engine, parts[0], dtype)
-    first = parts[0].shape
-    out = engine.empty((sum(p.shape[0] for p in parts), *first[1:]), dtype)
+        out, sums = parts[0]
+        return converted(engine, out, dtype), sums
+    return _stacked(engine, [p[0] for p in parts], dtype), _stacked(
+        engine, [p[1] for p in parts], sums.dtype
+    )
+
+
+def _stacked(engine: Engine, parts: list[CubeTensor], dtype: DType) -> CubeTensor:
+    """Return parts one behind the other along the first dim."""
+    out = engine.empty((sum(p.shape[0] for p in parts), *parts[0].shape[1:]), dtype)
     at = 0
     for p in parts:
         write(engine, out.view(p.shape, out.strides, at * out.strides[0]), p)
@@ -271,25 +346,27 @@ def _pieces(
 @kernel("attention_backward")
 def attention_backward(
     engine: Engine, g: CubeTensor, q: CubeTensor, k: CubeTensor, v: CubeTensor,
-    mask: CubeTensor | None, causal: bool, gqa: bool, scale: float | None,
+    mask: CubeTensor | None, out: CubeTensor, sums: CubeTensor, causal: bool, gqa: bool,
+    scale: float | None,
 ) -> tuple[CubeTensor, CubeTensor, CubeTensor, CubeTensor]:  # fmt: skip
-    """(dq, dk, dv, ds): ds = p (dp - sum(dp p)) is the gradient of a float mask too."""
-    made = flash_calls.backward(engine, g, q, k, v, mask, causal, gqa, scale)
+    """(dq, dk, dv, ds): ds = p (dp - sum(g out)) is the gradient of a float mask too."""
+    made = flash_calls.backward(engine, g, q, k, v, mask, out, sums, causal, gqa, scale)
     if made is not None:
         # The slopes of the scores are as large as the scores: only a float mask wants them.
         shape = (*g.shape[:-1], k.shape[-2])
 
         def late() -> CubeTensor:
-            slopes = _gradients(engine, g, q, k, v, mask, causal, gqa, scale)[3]
+            slopes = _gradients(engine, g, q, k, v, mask, out, sums, causal, gqa, scale)[3]
             return engine.row_major(slopes)
 
         return *made, LateTensor(shape, dense(shape), q.dtype, late)
-    return _gradients(engine, g, q, k, v, mask, causal, gqa, scale)
+    return _gradients(engine, g, q, k, v, mask, out, sums, causal, gqa, scale)
 
 
 def _gradients(
     engine: Engine, g: CubeTensor, q: CubeTensor, k: CubeTensor, v: CubeTensor,
-    mask: CubeTensor | None, causal: bool, gqa: bool, scale: float | None,
+    mask: CubeTensor | None, out: CubeTensor, sums: CubeTensor, causal: bool, gqa: bool,
+    scale: float | None,
 ) -> tuple[CubeTensor, CubeTensor, CubeTensor, CubeTensor]:  # fmt: skip
     """Return the gradients by products of whole scores."""
     dtype = q.dtype
@@ -297,18 +374,9 @@ def _gradients(
     kind, group = heads.kind, heads.group
     g = converted(engine, g, kind)
     if group:
-        g = split(g, -3, group)
-    p = heads.weights(causal, scale)
-    ds = product(engine, g, _turned(heads.v))
-    if ds.shape != p.shape:  # q and k have a larger batch than v and g
-        ds = write(engine, engine.empty(p.shape, kind), ds)
-    if ds.size:
-        index = engine.index_dtype(ds, count=ds.size)
-        how = layout(engine, heads.keys, index)
-        args = [ds.buf, p.buf, heads.keys]
-        rows = ds.size // heads.keys
-        run_rows(engine, slopes_kernel, (kind, how), rows, heads.keys * 1.5, args)
-    factor = scale if scale is not None else 1 / sqrt(q.shape[-1])
+        g, out = split(g, -3, group), split(out, -3, group)
+    factor = flash_calls.factor(q.shape[-1], scale)
+    p, ds = heads.slopes(g, out, sums, causal, factor)
     dq = _scaled(engine, product(engine, ds, heads.k), factor)
     dk = _scaled(engine, product(engine, _turned(ds), heads.q), factor)
     dv = product(engine, _turned(p), g)
@@ -317,8 +385,8 @@ def _gradients(
         dk, dv = (_summed(engine, t, (len(t.shape) - 3,), False) for t in (dk, dv))
     grads = [_sum_to(engine, t, s.shape) for t, s in ((dq, q), (dk, k), (dv, v))]
     ds = _joined(ds, group)
-    out = [converted(engine, t, dtype) if dtype in HALVES else t for t in (*grads, ds)]
-    return out[0], out[1], out[2], out[3]
+    dq, dk, dv, ds = (converted(engine, t, dtype) if dtype in HALVES else t for t in (*grads, ds))
+    return dq, dk, dv, ds
 
 
 def _scaled(engine: Engine, x: CubeTensor, factor: float) -> CubeTensor:

@@ -86,6 +86,12 @@ def aligned(engine: Engine, x: CubeTensor) -> CubeTensor:
     return x if even and (x.strides[-1] == 1 or x.shape[-1] == 1) else copied(engine, x)
 
 
+def first_dense(engine: Engine, x: CubeTensor) -> CubeTensor:
+    """Return a tensor that lies row by row from the first element of its memory on."""
+    x = engine.row_major(x)
+    return x if x.offset == 0 else copied(engine, x)
+
+
 def split(x: CubeTensor, dim: int, inner: int) -> CubeTensor:
     """Return x with a dim cut in two, the second of extent `inner`."""
     at = len(x.shape) + dim
@@ -179,20 +185,6 @@ def forward_plan(engine: Engine, o: Operands, causal: bool, scale: float | None)
     )  # fmt: skip
 
 
-def forward(
-    engine: Engine, o: Operands, causal: bool, scale: float | None
-) -> tuple[CubeTensor, CubeTensor]:
-    """Return attention, and log2 of the sums of its rows, [heads, L]."""
-    plan = forward_plan(engine, o, causal, scale)
-    tensors = [o.q, o.k, o.v, *([] if o.mask is None else [o.mask])]
-    out, sums = plan.run(engine, o.q.dtype, [t.buf for t in tensors])
-    shape = (o.heads, o.q.shape[-2])
-    return (
-        CubeTensor(out, plan.shape, plan.strides, o.q.dtype),
-        CubeTensor(sums, shape, dense(shape), d.float32),
-    )
-
-
 def factor(depth: int, scale: float | None) -> float:
     """Return what scores are multiplied by."""
     return scale if scale is not None else 1 / sqrt(depth)
@@ -201,8 +193,8 @@ def factor(depth: int, scale: float | None) -> float:
 def attention(
     engine: Engine, q: CubeTensor, k: CubeTensor, v: CubeTensor, mask: CubeTensor | None,
     causal: bool, gqa: bool, scale: float | None,
-) -> CubeTensor | None:  # fmt: skip
-    """Return attention on tensor cores, None where these kernels do not fit."""
+) -> tuple[CubeTensor, CubeTensor] | None:  # fmt: skip
+    """Return attention on tensor cores and log2 of the sums of its rows, None where it is not."""
     tensors = (q, k, v) if mask is None else (q, k, v, mask)
     lies = tuple((t.dtype, t.shape, t.strides, t.offset) for t in tensors)
     key = (lies, causal, gqa, scale)
@@ -214,7 +206,7 @@ def attention(
             return None
         o = operands(engine, q, k, v, mask, gqa)
         if not o.heads:
-            return engine.empty(o.shape, q.dtype)
+            return engine.empty(o.shape, q.dtype), engine.empty(o.shape[:-1], d.float32)
         if o.heads > MOST_HEADS:
             return None
         plan = forward_plan(engine, o, causal, scale)
@@ -223,13 +215,18 @@ def attention(
                 plans.clear()
             plans[key] = plan
         buffers[:3] = [o.q.buf, o.k.buf, o.v.buf]
-    out, _ = plan.run(engine, q.dtype, buffers)
-    return CubeTensor(out, plan.shape, plan.strides, q.dtype)
+    out, sums = plan.run(engine, q.dtype, buffers)
+    rows = plan.shape[:-1]
+    return (
+        CubeTensor(out, plan.shape, plan.strides, q.dtype),
+        CubeTensor(sums, rows, dense(rows), d.float32),
+    )
 
 
 def backward(
     engine: Engine, g: CubeTensor, q: CubeTensor, k: CubeTensor, v: CubeTensor,
-    mask: CubeTensor | None, causal: bool, gqa: bool, scale: float | None,
+    mask: CubeTensor | None, out: CubeTensor, sums: CubeTensor, causal: bool, gqa: bool,
+    scale: float | None,
 ) -> tuple[CubeTensor, CubeTensor, CubeTensor] | None:  # fmt: skip
     """Return the gradients of q, k and v, None where these kernels do not fit."""
     same = q.shape[:-3] == k.shape[:-3] == v.shape[:-3] and k.shape[:-2] == v.shape[:-2]
@@ -239,7 +236,7 @@ def backward(
     if not 0 < o.heads <= MOST_HEADS:
         return None
     g = aligned(engine, g)
-    out, sums = forward(engine, o, causal, scale)
+    out, sums = first_dense(engine, out), first_dense(engine, sums)
     rows, keys, depth, width = q.shape[-2], k.shape[-2], q.shape[-1], v.shape[-1]
     g = split(g, -3, o.group) if o.group else g
     delta = engine.empty((o.heads, rows), d.float32)

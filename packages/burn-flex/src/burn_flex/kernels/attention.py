@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import e, log2
+
 import numpy as np
 
 from burn_flex.kernels.halves import Array, wide
@@ -14,8 +16,12 @@ def _heads(q: Array, x: Array, gqa: bool) -> Array:
     return np.repeat(x, q.shape[-3] // x.shape[-3], axis=-3)
 
 
-def _weights(q: Array, k: Array, mask: Array | None, causal: bool, scale: float) -> Array:
-    """softmax(q k^T scale + mask); rows masked everywhere are 0 instead of NaN.
+# A sum of powers is kept as its log2, as the kernels of GPUs want it.
+_LOG2E = log2(e)
+
+
+def _scores(q: Array, k: Array, mask: Array | None, causal: bool, scale: float) -> Array:
+    """Q k^T scale + mask, -inf where a query does not see a key.
 
     A bool mask is True where a key takes part; causal keeps key j for query i when j <= i.
     """
@@ -29,26 +35,37 @@ def _weights(q: Array, k: Array, mask: Array | None, causal: bool, scale: float)
     if causal:
         rows, cols = scores.shape[-2:]
         np.copyto(scores, -np.inf, where=np.triu(np.ones((rows, cols), np.bool_), 1))
+    return scores
+
+
+def _weights(scores: Array) -> tuple[Array, Array]:
+    """softmax(scores) over them, 0 in rows of -inf instead of NaN, and the sums of the rows."""
     if not scores.size:
-        return scores
+        return scores, np.full(scores.shape[:-1], np.inf, scores.dtype)
     top = scores.max(axis=-1, keepdims=True)
     top[np.isneginf(top)] = 0
     scores -= top
     np.exp(scores, out=scores)
     total = scores.sum(axis=-1, keepdims=True)
-    total[total == 0] = 1
+    none = total == 0
+    sums = top * scores.dtype.type(_LOG2E) + np.log2(total)
+    sums[none] = np.inf
+    total[none] = 1
     scores /= total
-    return scores
+    return scores, sums[..., 0]
 
 
-@wide("attention")
+@wide("attention", keep=(1,))
 def attention(
     q: Array, k: Array, v: Array, mask: Array | None, causal: bool, gqa: bool, scale: float
-) -> Array:
-    """q [..., L, E], k [..., S, E], v [..., S, V] to [..., L, V]."""
+) -> tuple[Array, Array]:
+    """q [..., L, E], k [..., S, E], v [..., S, V] to [..., L, V], and log2 of the rows' sums."""
     k, v = _heads(q, k, gqa), _heads(q, v, gqa)
-    out: Array = np.matmul(_weights(q, k, mask, causal, scale), v)
-    return out
+    p, sums = _weights(_scores(q, k, mask, causal, scale))
+    out = np.matmul(p, v)
+    if sums.shape != out.shape[:-1]:  # the batch of v is larger
+        sums = np.broadcast_to(sums, out.shape[:-1]).copy()
+    return out, sums
 
 
 def _sum_to(x: Array, shape: tuple[int, ...], gqa: bool) -> Array:
@@ -64,15 +81,16 @@ def _sum_to(x: Array, shape: tuple[int, ...], gqa: bool) -> Array:
 
 @wide("attention_backward")
 def attention_backward(
-    g: Array, q: Array, k: Array, v: Array, mask: Array | None, causal: bool, gqa: bool,
-    scale: float,
+    g: Array, q: Array, k: Array, v: Array, mask: Array | None, out: Array, sums: Array,
+    causal: bool, gqa: bool, scale: float,
 ) -> tuple[Array, Array, Array, Array]:  # fmt: skip
-    """(dq, dk, dv, ds): ds = p * (dp - sum(dp * p)) is the gradient of a float mask too."""
+    """(dq, dk, dv, ds): ds = p * (dp - sum(g * out)) is the gradient of a float mask too."""
     keys, values = _heads(q, k, gqa), _heads(q, v, gqa)
-    p = _weights(q, keys, mask, causal, scale)
+    p = _scores(q, keys, mask, causal, scale) - (sums / sums.dtype.type(_LOG2E))[..., None]
+    np.exp(p, out=p)
     dv = np.matmul(np.swapaxes(p, -1, -2), g)
     ds = np.matmul(g, np.swapaxes(values, -1, -2))
-    ds -= (ds * p).sum(axis=-1, keepdims=True)
+    ds -= (g * out).sum(axis=-1, keepdims=True)
     ds *= p
     dq = np.matmul(ds, keys)
     dk = np.matmul(np.swapaxes(ds, -1, -2), q)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import inf, prod, sqrt
+from math import e, inf, log2, prod, sqrt
 
 from burn_ir.catalog.decompose import (
     Ints,
@@ -98,6 +98,9 @@ def batch_norm(
 
 # ---- attention ---------------------------------------------------------------------------------
 
+# A sum of powers is kept as its log2, as the kernels of GPUs want it.
+_LOG2E = log2(e)
+
 
 def _repeat_heads(ops: Ops, x: Tensor, heads: int) -> Tensor:
     """Return [..., Hk, S, E] with every head repeated so that there are `heads`."""
@@ -111,10 +114,10 @@ def _scale(q: Tensor, scale: float | None) -> float:
     return 1 / sqrt(max(q.shape[-1], 1)) if scale is None else scale
 
 
-def _weights(
+def _scores(
     ops: Ops, q: Tensor, k: Tensor, mask: Tensor | None, causal: bool, scale: float
 ) -> Tensor:
-    """Return softmax(q k^T scale + mask) over the last dim; a row masked everywhere is 0."""
+    """Return q k^T scale + mask, -inf where a query does not see a key."""
     scores = ops.matmul(ops.mul(q, scale), swap_last(ops, k))
     if 0 in scores.shape:
         return scores
@@ -126,14 +129,10 @@ def _weights(
             placed(ops, count_up(ops, columns), 1, 2), placed(ops, count_up(ops, rows), 0, 2)
         )
         scores = ops.where(seen, scores, -inf)
-    last = (len(scores.shape) - 1,)
-    peak = ops.amax(scores, last, True)
-    e = ops.exp(ops.sub(scores, ops.where(ops.eq(peak, -inf), 0.0, peak)))
-    total = ops.sum(e, last, True, e.dtype)
-    return ops.div(e, ops.where(ops.eq(total, 0), 1.0, total))
+    return scores
 
 
-@in_f32()
+@in_f32(keep=(1,))
 def attention(
     ops: Ops,
     q: Tensor,
@@ -143,11 +142,23 @@ def attention(
     causal: bool,
     gqa: bool,
     scale: float | None,
-) -> Tensor:
-    """Return softmax(q k^T scale + mask) v."""
+) -> tuple[Tensor, Tensor]:
+    """Return softmax(q k^T scale + mask) v, and log2 of the sums of the rows' powers."""
     if gqa:
         k, v = (_repeat_heads(ops, t, q.shape[-3]) for t in (k, v))
-    return ops.matmul(_weights(ops, q, k, mask, causal, _scale(q, scale)), v)
+    scores = _scores(ops, q, k, mask, causal, _scale(q, scale))
+    rank = len(scores.shape)
+    if scores.shape[-1] == 0:
+        out = ops.matmul(scores, v)
+        return out, ops.full(scores.dtype, tuple(out.shape[:-1]), inf)
+    peak = ops.amax(scores, (rank - 1,), True)
+    peak = ops.where(ops.eq(peak, -inf), 0.0, peak)
+    powers = ops.exp(ops.sub(scores, peak))
+    total = ops.sum(powers, (rank - 1,), True, powers.dtype)
+    none = ops.eq(total, 0)
+    out = ops.matmul(ops.div(powers, ops.where(none, 1.0, total)), v)
+    sums = ops.where(none, inf, ops.add(ops.mul(peak, _LOG2E), ops.log2(total)))
+    return out, ops.expand(ops.squeeze(sums, (rank - 1,)), tuple(out.shape[:-1]))
 
 
 @in_f32()
@@ -158,23 +169,25 @@ def attention_backward(
     k: Tensor,
     v: Tensor,
     mask: Tensor | None,
+    out: Tensor,
+    sums: Tensor,
     causal: bool,
     gqa: bool,
     scale: float | None,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Return gradients of q, k, v and of the masked scores.
 
-    With p the weights: dv = p^T g, ds = p (g v^T - sum(p g v^T)), dq = scale ds k,
+    With p the weights: dv = p^T g, ds = p (g v^T - sum(g out)), dq = scale ds k,
     dk = scale ds^T q; sums run over dims that were broadcast and heads that were repeated.
     """
     factor, k_shape, v_shape = _scale(q, scale), tuple(k.shape), tuple(v.shape)
     if gqa:
         k, v = (_repeat_heads(ops, t, q.shape[-3]) for t in (k, v))
-    p = _weights(ops, q, k, mask, causal, factor)
+    scores = _scores(ops, q, k, mask, causal, factor)
+    last = (len(g.shape) - 1,)
+    p = ops.exp(ops.sub(scores, ops.div(ops.unsqueeze(sums, last), _LOG2E)))
     dp = ops.matmul(g, swap_last(ops, v))
-    p = ops.expand(p, dp.shape)
-    last = (len(dp.shape) - 1,)
-    ds = ops.mul(p, ops.sub(dp, ops.sum(ops.mul(p, dp), last, True, dp.dtype)))
+    ds = ops.mul(p, ops.sub(dp, ops.sum(ops.mul(g, out), last, True, g.dtype)))
     dq = ops.mul(ops.matmul(ds, k), factor)
     dk = ops.mul(ops.matmul(swap_last(ops, ds), q), factor)
     dv = ops.matmul(swap_last(ops, p), g)

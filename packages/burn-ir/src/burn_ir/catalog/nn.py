@@ -70,11 +70,12 @@ op("batch_norm", "x weight? bias? mean? var?", "training eps@", nn.batch_norm, "
    "normalised per channel: (out, mean, biased variance) of the batch or as given",
    accepts="float", outputs="out used_mean used_var", autocast="f32", derived="norm")
 op("attention", "q^ k^ v^ mask?", "causal gqa scale@", nn.attention, "opaque",
-   "softmax(q k^T scale + mask) v; a row masked everywhere is 0", accepts="float",
-   cost="compute", autocast="lower", edges="masked_row_zero", closed=True, derived="norm")
-op("attention_backward", "g^ q^ k^ v^ mask?", "causal gqa scale@", nn.attention_backward, "opaque",
-   "gradients of attention: (q, k, v, scores after scale and mask)", outputs="dq dk dv dscores",
-   cost="compute", differentiable=False, derived="norm")
+   "softmax(q k^T scale + mask) v; a row masked everywhere is 0: (out, log2 of sum(exp(scores)))",
+   accepts="float", outputs="out sums", cost="compute", autocast="lower", edges="masked_row_zero",
+   closed=True, derived="norm")
+op("attention_backward", "g^ q^ k^ v^ mask? out^ sums", "causal gqa scale@", nn.attention_backward,
+   "opaque", "gradients of attention: (q, k, v, scores after scale and mask)",
+   outputs="dq dk dv dscores", cost="compute", differentiable=False, derived="norm")
 op("recurrent", "x^ h^ c?^ weight_ih^ weight_hh^ bias_ih?^ bias_hh?^ lengths?",
    "cell reverse keep", recurrent.recurrent, "opaque",
    "a layer over a sequence, lstm, gru, rnn_tanh or rnn_relu: (out, last, last cell, gates, cells)",

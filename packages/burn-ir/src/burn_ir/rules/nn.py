@@ -407,8 +407,14 @@ def batch_norm(
     return x, stats, stats
 
 
-def attention(q: Spec, k: Spec, v: Spec, mask: Spec | None, causal: bool, gqa: bool) -> Spec:
-    """Rule of attention: q [..., L, E], k [..., S, E], v [..., S, V] to [..., L, V]."""
+def attention(
+    q: Spec, k: Spec, v: Spec, mask: Spec | None, causal: bool, gqa: bool
+) -> tuple[Spec, Spec]:
+    """Rule of attention: q [..., L, E], k [..., S, E], v [..., S, V] to [..., L, V] and [..., L].
+
+    The sums of a row are log2(sum(exp(scores))), in float32 for halves, and inf for a row that sees
+    nothing: so a weight is 2^(score log2(e) - sums) in every row.
+    """
     check_dtype("attention", "float", q, k, v)
     if min(q.rank, k.rank, v.rank) < 2 or q.shape[-1] != k.shape[-1] or k.shape[-2] != v.shape[-2]:
         raise ShapeError(
@@ -432,13 +438,23 @@ def attention(q: Spec, k: Spec, v: Spec, mask: Spec | None, causal: bool, gqa: b
         scores = (*heads, q.shape[-2], k.shape[-2])
         if broadcast_shapes("attention", mask.shape, scores) != scores:
             raise ShapeError("attention", f"the mask must broadcast to {list(scores)}", got=mask)
-    return Spec((*heads, q.shape[-2], v.shape[-1]), q.dtype)
+    rows = (*heads, q.shape[-2])
+    kept = float32 if q.dtype.bits == 16 else q.dtype
+    return Spec((*rows, v.shape[-1]), q.dtype), Spec(rows, kept)
 
 
 def attention_backward(
-    g: Spec, q: Spec, k: Spec, v: Spec, mask: Spec | None, causal: bool, gqa: bool
-) -> tuple[Spec, ...]:
+    g: Spec, q: Spec, k: Spec, v: Spec, mask: Spec | None, out: Spec, sums: Spec,
+    causal: bool, gqa: bool,
+) -> tuple[Spec, ...]:  # fmt: skip
     """Rule of attention_backward: gradients of q, k, v and the float mask's scores."""
+    made, kept = attention(q, k, v, mask, causal, gqa)
+    for name, given, wanted in (("g", g, made), ("out", out, made), ("sums", sums, kept)):
+        if given.shape != wanted.shape:
+            shape = list(wanted.shape)
+            raise ShapeError("attention_backward", f"{name} has the shape {shape}", got=given)
+        if given.dtype is not wanted.dtype:
+            raise DTypeError("attention_backward", f"{name} is {wanted.dtype.name}", got=given)
     return q, k, v, Spec((*g.shape[:-1], k.shape[-2]), q.dtype)
 
 

@@ -63,7 +63,8 @@ def scaled_dot_product_attention(
         features = query.shape[-1] if query.shape else 0
         scale = 1.0 / sqrt(features) if features else 1.0
     if dropout_p == 0.0:
-        return query.b.attention(query, key, value, attn_mask, is_causal, enable_gqa, scale)
+        b = query.b
+        return b.attention(query, key, value, attn_mask, is_causal, enable_gqa, scale)[0]
     if not 0.0 <= dropout_p <= 1.0:
         raise ArgumentError(
             "scaled_dot_product_attention", "dropout_p is a probability", got=dropout_p

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from burn_std import ArgumentError, DTypeError, ShapeError
 from burn_std.dtypes import float64
 from burn_testing.samples.sample import FLOAT_NAMES, error, ints, sample, t, v
@@ -112,38 +114,36 @@ error(
 _mask = v(
     [[True, True, False, True], [False, False, False, False], [True, False, True, True]], "bool"
 )
+
+
+def _attention_backward(q: tuple[int, ...], k: tuple[int, ...], mask: Any, causal: bool) -> None:
+    """Add a backward; sums of halves are float32."""
+    rows = (*q[:-1], 3)
+    for kinds, kept in ((("bf16", "f16", "f32"), "f32"), (("f64",), "f64")):
+        sample(
+            "attention_backward", t(*rows), t(*q), t(*k), t(*k[:-1], 3), mask, t(*rows),
+            t(*q[:-1], low=2.0, high=4.0, dtype=kept), attrs=(causal, False, 0.6), dtypes=kinds,
+            length=16,
+        )  # fmt: skip
+
+
 for _q, _k, _causal, _gqa in (
     ((3, 2), (4, 2), False, False), ((2, 3, 2), (2, 4, 2), True, False),
     ((1, 4, 3, 2), (1, 2, 3, 2), True, True), ((2, 1, 3, 2), (3, 4, 2), False, False),
 ):  # fmt: skip
     sample("attention", t(*_q), t(*_k), t(*_k[:-1], 3), None, attrs=(_causal, _gqa, 0.6), length=8)
-    if not _gqa:
-        _heads = _q[:-2] if len(_q) >= len(_k) and _q[0] == 2 and len(_q) == len(_k) else ()
-        if len(_q) == len(_k):
-            sample(
-                "attention_backward",
-                t(*_q[:-1], 3),
-                t(*_q),
-                t(*_k),
-                t(*_k[:-1], 3),
-                None,
-                attrs=(_causal, _gqa, 0.6),
-                dtypes=FLOAT_NAMES,
-                length=16,
-            )
-for _m in (_mask, t(3, 4)):
-    sample("attention", t(2, 3, 2), t(2, 4, 2), t(2, 4, 2), _m, attrs=(False, False, 0.7), length=8)
+    if not _gqa and len(_q) == len(_k):
+        _attention_backward(_q, _k, None, _causal)
+_seen = v(
+    [[True, True, False, True], [False, True, False, False], [True, False, True, True]], "bool"
+)
+for _m in (_mask, _seen, t(3, 4)):
+    # The sum of a row that sees nothing is infinite.
     sample(
-        "attention_backward",
-        t(2, 3, 2),
-        t(2, 3, 2),
-        t(2, 4, 2),
-        t(2, 4, 2),
-        _m,
-        attrs=(False, False, 0.7),
-        dtypes=FLOAT_NAMES,
-        length=16,
-    )
+        "attention", t(2, 3, 2), t(2, 4, 2), t(2, 4, 2), _m, attrs=(False, False, 0.7), length=8,
+        grad=_m is not _mask,
+    )  # fmt: skip
+    _attention_backward((2, 3, 2), (2, 4, 2), _m, False)
 sample("attention", t(2, 0, 2), t(2, 4, 2), t(2, 4, 2), None, attrs=(False, False, 0.7))
 error(
     "attention", "features", ShapeError, t(3, 2), t(4, 3), t(4, 2), None, attrs=(False, False, 1.0)
@@ -167,5 +167,15 @@ error(
     t(4, 2),
     t(4, 2),
     None,
+    t(3, 2),
+    t(3),
     attrs=(False, False, 1.0),
 )
+error(
+    "attention_backward", "sums", ShapeError, t(3, 2), t(3, 2), t(4, 2), t(4, 2), None, t(3, 2),
+    t(4), attrs=(False, False, 1.0),
+)  # fmt: skip
+error(
+    "attention_backward", "sums_dtype", DTypeError, t(3, 2), t(3, 2), t(4, 2), t(4, 2), None,
+    t(3, 2), t(3, dtype="f64"), attrs=(False, False, 1.0),
+)  # fmt: skip
