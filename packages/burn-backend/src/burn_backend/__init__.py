@@ -19,6 +19,7 @@ from burn_backend.fragments import (
     payload_names as payload_names,
 )
 from burn_backend.fusing import (
+    CORES as CORES,
     Form as Form,
     Fused as Fused,
     Fuser as Fuser,

@@ -12,6 +12,9 @@ from burn_std import DType
 # each row and extents of 1 in place of the row's dims, `cut` the same without those dims.
 Form = Literal["full", "kept", "cut"]
 
+# Operations over rows that one kernel computes together with elementwise ones before and behind.
+CORES = ("softmax", "log_softmax", "layer_norm", "rms_norm")
+
 
 class Part(NamedTuple):
     """One operation of a fused kernel.
@@ -51,7 +54,11 @@ class Group(NamedTuple):
     - views: `expand` from `kept` to `full`; `squeeze`, `unsqueeze` and `reshape` between `kept`
       and `cut`;
     - `gather` along the last dim, of one element per row (`rows` is 1): `kept`. That index and
-      rows fit each other is known.
+      rows fit each other is known;
+    - one of `CORES` over the row's dims, from a `full` value to another; its parameters are from
+      outside. What it gives beside is a part named `output`, `kept`, whose one input is the
+      operation and whose static attribute the number of the output. All others are elementwise and
+      `full` then.
 
     Without rows and views a group may have one `conv`, whose inputs are outside tensors; what it
     makes has the shape of the kernel and is no wanted result. Such a group has one result.
@@ -87,7 +94,7 @@ class Fuser(Protocol):
     def takes(self, entry: Entry, dtypes: Sequence[DType], out: DType) -> bool:
         """Return whether an operation can be a part, for dtypes of its inputs.
 
-        Asked of elementwise operations, of reductions, of `gather`, and of `conv`.
+        Asked of elementwise operations, of reductions, of `CORES`, of `gather`, and of `conv`.
         """
 
     def fuse(self, group: Group, apart: Fused) -> Fused:

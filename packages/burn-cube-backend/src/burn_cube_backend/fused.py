@@ -12,13 +12,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from burn_backend import Fused, Group, Part
+from burn_backend import CORES, Fused, Group, Part
 from burn_cube import Kernel, Vector
 from burn_cube_backend import fused_conv
 from burn_cube_backend.code import UNITS, Code, Val
 from burn_cube_backend.engine import Engine
 from burn_cube_backend.fused_columns import FusedColumns
 from burn_cube_backend.fused_conv import FusedConv
+from burn_cube_backend.fused_cores import FusedCores
 from burn_cube_backend.fused_rows import COMPUTED, COSTLY, TOUCHED, FusedRows
 from burn_cube_backend.fused_views import VIEWS, Geometry, Path, Reading, Walks
 from burn_cube_backend.geometry import (
@@ -48,7 +49,7 @@ from burn_ir import Entry
 from burn_std import DType
 
 # What a group with rows may hold beside elementwise operations.
-_OF_ROWS = ("sum", "prod", "amax", "amin", "any", "all", "gather")
+_OF_ROWS = ("sum", "prod", "amax", "amin", "any", "all", "gather", *CORES)
 # What makes the elements that the operations of a group are computed of.
 HEADS = ("conv",)
 
@@ -586,7 +587,9 @@ class CubeFuser:
             if len(self.made) >= 4096:
                 self.made.clear()
             made: Fused
-            if group.rows:
+            if any(part.name in CORES for part in group.parts):
+                made = FusedCores(self.engine, group, apart)
+            elif group.rows:
                 kind = FusedRows if group.rows > 0 else FusedColumns
                 made = kind(self.engine, group, apart)
             elif any(part.name in HEADS for part in group.parts):

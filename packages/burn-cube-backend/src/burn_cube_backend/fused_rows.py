@@ -102,7 +102,36 @@ class Way(NamedTuple):
     join: Walk | None = None
 
 
-class FusedRows:
+class Lines(NamedTuple):
+    """How the tensors of a group lie along rows.
+
+    Attributes:
+        shape: of what is full; `rows` and `length` what it comes to.
+        arrays: numbers of the tensors that are no numbers.
+        hops: stride of each along a row, by number.
+        extents: of the rows' dims, merged.
+        steps: strides of each array along them.
+    """
+
+    shape: Ints
+    rows: int
+    length: int
+    arrays: list[int]
+    hops: dict[int, int]
+    extents: Ints
+    steps: list[Ints]
+
+    def results(self, dims: int) -> dict[str, tuple[int, Ints, Ints]]:
+        """Return elements, shape and strides of a result by its form."""
+        outer, ones = self.shape[:-dims], (1,) * dims
+        return {
+            "full": (self.rows * self.length, self.shape, dense(self.shape)),
+            "kept": (self.rows, outer + ones, dense(outer + ones)),
+            "cut": (self.rows, outer, dense(outer)),
+        }
+
+
+class RowKernels:
     """The kernels of one group with rows on one device.
 
     Args:
@@ -120,7 +149,6 @@ class FusedRows:
         self.apart = apart
         self.parted = False
         self.inputs = len(group.outside)
-        self.order = Order(group)
         # How a number is given: as an element of a dtype first, if it stands for a tensor.
         self.numbers: list[tuple[DType, bool] | None] = []
         self.targets: list[int] = []
@@ -139,14 +167,6 @@ class FusedRows:
             for i in p.inputs
             if i is not None and i < 0
         }
-        # Costly functions of an element, and kernels, in one kernel and apart.
-        count = [costly(expression(p.name)) if is_map(p) else 0 for p in group.parts]
-        order = self.order
-        self.functions = sum(count[p] for w in range(order.walks()) for p in order.computed(w))
-        self.functions_apart = sum(n for n, p in zip(count, group.parts, strict=True)
-                                   if p.form == "full")  # fmt: skip
-        maps = {(order.levels[k], p.form) for k, p in enumerate(group.parts) if is_map(p)}
-        self.kernels = len(maps) + sum(is_fold(p) or p.name == "gather" for p in group.parts)
         self.picks = [p for p in group.parts if p.name == "gather"]
         self.launches: dict[Any, Launch | None] = {}
 
@@ -205,7 +225,11 @@ class FusedRows:
         self, tensors: Sequence[CubeTensor], absent: tuple[bool, ...], targets: Sequence[Ints]
     ) -> Launch | None:
         """Return how one kernel computes the group, None where it runs apart."""
-        engine, group, dims = self.engine, self.group, self.group.rows
+        raise NotImplementedError
+
+    def _lines(self, tensors: Sequence[CubeTensor], targets: Sequence[Ints]) -> Lines | None:
+        """Return how tensors lie along rows, None where these are no lines."""
+        group, dims = self.group, self.group.rows
         ones = (1,) * dims
         shapes = [
             x.shape + ones if cut else x.shape for x, cut in zip(tensors, group.cut, strict=True)
@@ -227,6 +251,44 @@ class FusedRows:
         if any(hop[k] != 1 for k in self.direct):
             return None
         extents, steps = collapse(outer, [w[:-dims] for w in walks])
+        return Lines(shape, rows, length, arrays, hop, extents, steps)
+
+    def _agrees(self, tensors: Sequence[CubeTensor], shape: Ints) -> bool:
+        """Return whether tensors that are read whole have the group's shape."""
+        for part in self.group.parts:
+            if reducer_of(part) is None and part.name != "gather":
+                continue
+            for i, wanted in zip(part.inputs, (shape, (*shape[:-1], 1)), strict=False):
+                if i is not None and i < 0 and tensors[-1 - i].shape != wanted:
+                    return False
+        return True
+
+
+class FusedRows(RowKernels):
+    """The kernels of one group with reductions of rows on one device."""
+
+    def __init__(self, engine: Engine, group: Group, apart: Fused) -> None:
+        super().__init__(engine, group, apart)
+        self.order = Order(group)
+        # Costly functions of an element, and kernels, in one kernel and apart.
+        count = [costly(expression(p.name)) if is_map(p) else 0 for p in group.parts]
+        order = self.order
+        self.functions = sum(count[p] for w in range(order.walks()) for p in order.computed(w))
+        self.functions_apart = sum(n for n, p in zip(count, group.parts, strict=True)
+                                   if p.form == "full")  # fmt: skip
+        maps = {(order.levels[k], p.form) for k, p in enumerate(group.parts) if is_map(p)}
+        self.kernels = len(maps) + sum(is_fold(p) or p.name == "gather" for p in group.parts)
+
+    def _planned(
+        self, tensors: Sequence[CubeTensor], absent: tuple[bool, ...], targets: Sequence[Ints]
+    ) -> Launch | None:
+        """Return how one kernel computes the group, None where it runs apart."""
+        engine, group = self.engine, self.group
+        lines = self._lines(tensors, targets)
+        if lines is None:
+            return None
+        rows, length, arrays, hop = lines.rows, lines.length, lines.arrays, lines.hops
+        extents, steps = lines.extents, lines.steps
         index = engine.index_dtype(*[tensors[k] for k in arrays], count=rows * length)
         way = self._way(rows, length, index)
         if way is None:
@@ -240,12 +302,8 @@ class FusedRows:
             stages.append(self._stage(form, rows, way.pieces, ()))
         tail = extents + tuple(s for w in steps for s in w)
         tail += tuple(hop[k] for k, mode in zip(arrays, modes, strict=True) if mode == "n")
-        results = {
-            "full": (rows * length, shape, dense(shape)),
-            "kept": (rows, outer + ones, dense(outer + ones)),
-            "cut": (rows, outer, dense(outer)),
-        }
-        last = len(shape) - 1
+        results = lines.results(group.rows)
+        last = len(lines.shape) - 1
         return Launch(
             tuple(stages),
             tuple(results[group.parts[p].form] for p in group.outputs),
@@ -262,16 +320,6 @@ class FusedRows:
         cost = self._cost(extent) if not form.join else max(1.0, TOUCHED * extent)
         stores = tuple(group.outputs.index(p) for p in stored(group, form))
         return Stage(program, (form.walk.cubes(count), 1, 1), cost, (rows, length, *cut), stores)
-
-    def _agrees(self, tensors: Sequence[CubeTensor], shape: Ints) -> bool:
-        """Return whether tensors that are read whole have the group's shape."""
-        for part in self.group.parts:
-            if reducer_of(part) is None and part.name != "gather":
-                continue
-            for i, wanted in zip(part.inputs, (shape, (*shape[:-1], 1)), strict=False):
-                if i is not None and i < 0 and tensors[-1 - i].shape != wanted:
-                    return False
-        return True
 
     def _cost(self, length: int) -> float:
         """Return the work of a row as the runtime counts it."""

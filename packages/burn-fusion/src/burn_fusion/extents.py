@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from burn_backend import CORES
 from burn_fusion.segment import axis_classes
 
 if TYPE_CHECKING:
@@ -107,6 +108,10 @@ class Extents:
             self._viewed(step)
         elif name in _ALIKE:
             self._same(out, step.inputs[0])
+        elif name in CORES:
+            self._same(out, step.inputs[0])
+            for kept in step.writes()[1:]:
+                self._fact("kept", core_dims(step, self.tensor), out, kept)
         elif name == "gather":
             self._same(out, step.inputs[1])
 
@@ -174,6 +179,15 @@ def reduced_dims(step: Step, tensor: TensorOf) -> int:
     if gone == tuple(range(rank - len(gone), rank)):
         return len(gone)
     return -len(gone) if gone == tuple(range(len(gone))) else 0
+
+
+def core_dims(step: Step, tensor: TensorOf) -> int:
+    """Return how many last dims an operation of `CORES` works along, 0 where not along these."""
+    rank = len(tensor(step.inputs[0]).shape)
+    if step.entry.name in ("softmax", "log_softmax"):
+        return int(rank > 0 and step.static[0] == rank - 1)
+    dims: int = step.static[0]
+    return dims
 
 
 def added(step: Step, tensor: TensorOf) -> tuple[int, bool]:

@@ -3,7 +3,8 @@
 Operations over one shape go together as long as nothing outside the group stands between them, and
 over views of one shape too (`bridges`).
 What is reduced over the last dims joins with what it is computed from and with what reads it, along
-the same rows: softmax by hand is one kernel. A convolution goes with what reads it (`heads`).
+the same rows: softmax by hand is one kernel. An operation that has a kernel over rows of its own, a
+norm, takes elementwise ones in. A convolution goes with what reads it (`heads`).
 Shapes are not known here, only which are equal (`extents`); whether one kernel pays for the extents
 of a run is for the backend to say.
 """
@@ -14,9 +15,17 @@ import heapq
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from burn_backend import Form, Fuser, Group, Part
+from burn_backend import CORES, Form, Fuser, Group, Part
 from burn_fusion.bridges import bridge, is_view
-from burn_fusion.extents import Extents, Node, TensorOf, added, is_elementwise, reduced_dims
+from burn_fusion.extents import (
+    Extents,
+    Node,
+    TensorOf,
+    added,
+    core_dims,
+    is_elementwise,
+    reduced_dims,
+)
 from burn_fusion.heads import attach
 
 if TYPE_CHECKING:
@@ -111,11 +120,23 @@ def _wanted(steps: Sequence[Step], live: Sequence[int]) -> list[Step]:
 
 
 class _Rows:
-    """The values that a group of rows works on, by their shapes."""
+    """The values that a group of rows works on, by their shapes.
 
-    def __init__(self, extents: Extents, full: Node, dims: int, rank: int) -> None:
-        self.key = (full, dims)
+    Args:
+        extents: of the program.
+        full: the shape of what is reduced.
+        dims: how many last dims a row has, negative for columns.
+        rank: dims of `full`.
+        core: number of the step with a kernel of its own that the group is built around.
+    """
+
+    def __init__(
+        self, extents: Extents, full: Node, dims: int, rank: int, core: int | None = None
+    ) -> None:
+        # Each core walks rows in its own way.
+        self.key = (full, dims, core)
         self.dims = dims
+        self.core = core
         # A scalar is read along whatever there is.
         self.single = dims == rank
         # Rows have more to gain than columns, and than what is one row.
@@ -169,7 +190,7 @@ class Grouping:
         self._describe(k, step)
         if not self.joins[k]:
             return
-        self.arrays[k] = {s for s in [*step.reads(), step.slot] if not self.is_number(s)}
+        self.arrays[k] = {s for s in [*step.reads(), *step.writes()] if not self.is_number(s)}
         self._meet(k, False)
         for s in step.reads():
             self.readers.setdefault(s, []).append(k)
@@ -214,7 +235,16 @@ class Grouping:
                 return
             self.joins[k] = self.is_taken(step)
             self.shape[k] = self.extents.root(step.slot)
-        elif self.apart is None or step.outputs != 1:
+        elif self.apart is None:
+            return
+        elif step.entry.name in CORES:
+            dims = core_dims(step, self.tensor)
+            classes = self.extents.classes(step.slot)
+            if dims and 0 not in classes and 2 in classes[-dims:] and self.is_taken(step):
+                self.joins[k] = True
+                full = self.extents.root(step.slot)
+                self.rows[k] = _Rows(self.extents, full, dims, len(classes), k)
+        elif step.outputs != 1:
             return
         elif step.entry.klass == "reduce":
             dims = reduced_dims(step, self.tensor)
@@ -246,11 +276,22 @@ class Grouping:
             if own is not None and own.key != rows.key:
                 return False, None
         steps = [self.steps[k] for k in (*self.members[a], *self.members[b])]
-        made = {step.slot for step in steps}
-        return all(self._fits(step, rows, made) for step in steps), rows
+        made = {s for step in steps for s in step.writes()}
+        fits = self._fits if rows.core is None else self._fits_core
+        return all(fits(step, rows, made) for step in steps), rows
 
     def _form(self, slot: int, rows: _Rows) -> Form | None:
         return rows.forms.get(self.extents.root(slot))
+
+    def _fits_core(self, step: Step, rows: _Rows, made: set[int]) -> bool:
+        """Return whether a step can be a part around a step with a kernel of its own."""
+        here = [s for s in step.reads() if s in made]
+        alike = all(self._form(s, rows) == "full" for s in (*here, step.slot))
+        if step.entry.name in CORES:
+            return alike and self._form(step.inputs[0], rows) == "full" and here in (
+                [], [step.inputs[0]]
+            )  # fmt: skip
+        return alike and is_elementwise(step)
 
     def _fits(self, step: Step, rows: _Rows, made: set[int]) -> bool:
         """Return whether a step can be a part of rows, `made` being the slots of all parts."""
@@ -334,7 +375,8 @@ class Grouping:
         made += [s for s in loose if not s.is_number or s.slot in read]
         for unit in made:
             if isinstance(unit, Fused):
-                unit.outputs = [s.slot for s in unit.steps if s.slot in read and not is_view(s)]
+                made_here = [w for s in unit.steps if not is_view(s) for w in s.writes()]
+                unit.outputs = [slot for slot in made_here if slot in read]
                 group = self._described(unit)
                 more = not all(map(is_elementwise, unit.steps))
                 way = self.apart(unit) if more and self.apart is not None else _nothing
@@ -367,7 +409,7 @@ class Grouping:
         return inside, outside
 
     def _fused(self, steps: list[Step]) -> Fused:
-        own = {s.slot for s in steps}
+        own = {s for step in steps for s in step.writes()}
         outside = dict.fromkeys(s for step in steps for s in step.reads() if s not in own)
         numbers = [self.steps[self.maker[s]] for s in outside if self.is_number(s)]
         rows = self.rows[self.group[self.maker[steps[0].slot]]]
@@ -379,7 +421,7 @@ class Grouping:
         rows = self.rows[self.group[self.maker[fused.slot]]]
         place: dict[int | None, int | None] = {None: None}
         outside: dict[tuple[int, bool], int] = {}
-        own = {s.slot for s in (*fused.numbers, *fused.steps)}
+        own = {s for step in (*fused.numbers, *fused.steps) for s in step.writes()}
 
         def placed(slot: int | None, cut: bool) -> int | None:
             if slot is None or slot in own:
@@ -402,8 +444,12 @@ class Grouping:
                 # The columns' dims are the last ones anyway.
                 cut = form == "cut" and rows.dims > 0 and is_elementwise(step)
             inputs = tuple(placed(s, cut) for s in step.inputs)
-            place[step.slot] = len(parts)
+            place[step.slot] = core = len(parts)
             parts.append(Part(step.entry.name, inputs, step.static, len(numbers), lead, out, form))
+            for k, slot in enumerate(step.writes()[1:], 1):
+                place[slot] = len(parts)
+                kind = self.tensor(slot).dtype
+                parts.append(Part("output", (core,), (k,), 0, lead, kind, "kept"))
         outputs = tuple(k for s in fused.outputs if (k := place[s]) is not None)
         fused.inputs = [s for s, _ in outside]
         dtypes = tuple(self.tensor(s).dtype for s in fused.inputs)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import NamedTuple
+
 from burn_cube import Kernel
-from burn_cube_backend.code import Val
+from burn_cube_backend.code import Buf, Val
 from burn_cube_backend.engine import Engine
 from burn_cube_backend.geometry import Ints, dense, size_of
 from burn_cube_backend.kernels.maps import HALVES, computed, converted, copied, wide
@@ -16,41 +19,69 @@ from burn_std import DType
 _HUGE = 2.0**60
 
 
+class Ends(NamedTuple):
+    """Where a row of one of these operations comes from, and where it goes.
+
+    Attributes:
+        first: gives elements in the first walk.
+        again: gives them in later ones.
+        write: takes results.
+    """
+
+    first: Callable[[At], Val]
+    again: Callable[[At], Val]
+    write: Callable[[At, Val], None]
+
+
+def softmax_row(row: Row, log: bool, kind: DType, ends: Ends, room: Buf | None, start: Val) -> None:
+    """Write softmax, or its logarithm, of a row; a row of -inf is NaN.
+
+    Args:
+        row: which one.
+        log: the logarithm.
+        kind: dtype that it is computed in.
+        ends: where it comes from and goes.
+        room: memory in which powers wait until their sum is known, None computes them twice.
+        start: where the row begins there.
+    """
+    (top,) = row.fold(("max", kind), body=ends.first)
+
+    def power(at: At) -> Val:
+        made = (ends.again(at) - at.of(top)).call("exp")
+        if room is not None:
+            at.store(room, start, made, kind)
+        return made
+
+    (total,) = row.fold(("add", kind), body=power)
+    if log:
+        shift = total.call("log")
+        row.each(lambda at: ends.write(at, ends.again(at) - at.of(top) - at.of(shift)))
+        return
+    factor = 1.0 / total
+
+    def scaled(at: At) -> None:
+        value = at.load(room, start, kind) if room is not None else power(at)
+        ends.write(at, value * at.of(factor))
+
+    row.each(scaled)
+
+
 def softmax_kernel(log: bool, source: DType, out: DType, how: Layout) -> Kernel:
-    """Write softmax, or its logarithm, of each row; a row of -inf is NaN."""
+    """Write softmax, or its logarithm, of each row."""
     code = row_code("log_softmax" if log else "softmax", how)
     kind = wide(out)
     target, x = code.buffer("out", out), code.buffer("x", source)
     length, offset = code.place("length"), code.place("offset")
     row = Row(code, how, length)
     base, start = row.number * row.length + offset, row.number * row.length
-    (top,) = row.fold(("max", kind), body=lambda at: at.load(x, base, kind))
+
+    def read(at: At) -> Val:
+        return at.load(x, base, kind)
+
+    ends = Ends(read, read, lambda at, value: at.store(target, start, value, out))
     # What a pass stores it reads again itself, so the powers are not computed twice.
-    keeps = not log and out is kind
-
-    def power(at: At) -> Val:
-        made = (at.load(x, base, kind) - at.of(top)).call("exp")
-        if keeps:
-            at.store(target, start, made, out)
-        return made
-
-    (total,) = row.fold(("add", kind), body=power)
-    if log:
-        shift = total.call("log")
-
-        def narrowed(at: At) -> None:
-            value = at.load(x, base, kind) - at.of(top) - at.of(shift)
-            at.store(target, start, value, out)
-
-        row.each(narrowed)
-        return code.finish()
-    factor = 1.0 / total
-
-    def scaled(at: At) -> None:
-        value = at.load(target, start, kind) if keeps else power(at)
-        at.store(target, start, value * at.of(factor), out)
-
-    row.each(scaled)
+    room = target if not log and out is kind else None
+    softmax_row(row, log, kind, ends, room, start)
     return code.finish()
 
 
@@ -95,11 +126,64 @@ def log_softmax(engine: Engine, x: CubeTensor, dim: int, dtype: DType | None) ->
     return _softmax(engine, x, dim, dtype, True)
 
 
-def norm_kernel(centred: bool, source: DType, weighted: bool, biased: bool, how: Layout) -> Kernel:
-    """Write the normalisation of each row, its mean (if it is taken off) and 1 / sqrt(var + eps).
+def norm_row(
+    row: Row, centred: bool, kind: DType, eps: Val, ends: Ends,
+    scales: tuple[Callable[[At], Val] | None, Callable[[At], Val] | None],
+) -> tuple[Val | None, Val]:  # fmt: skip
+    """Write the normalisation of a row; its mean (if it is taken off) and 1 / sqrt(var + eps).
 
     The second walk of a row finds it in the cache, so that the variance is that of differences.
+
+    Args:
+        row: which one.
+        centred: the mean is taken off.
+        kind: dtype that it is computed in.
+        eps: is added to the variance.
+        ends: where it comes from and goes.
+        scales: give weight and bias.
     """
+    code, count = row.code, row.length.cast(kind)
+    mean: Val | None = None
+    small: Val | None = None
+    if centred:
+
+        def read(at: At) -> tuple[Val, Val]:
+            value = ends.first(at)
+            return value, value.call("abs")
+
+        total, largest = row.fold(("add", kind), ("max", kind), body=read)
+        mean = total / count
+        # Differences of huge elements are made small, so that their squares do not overflow.
+        small = (largest > _HUGE).pick(code.const(1 / _HUGE, kind), 1.0)
+
+    def squared(at: At) -> Val:
+        value = ends.first(at) if mean is None else ends.again(at) - at.of(mean)
+        if small is not None:
+            value = value * at.of(small)
+        return value * value
+
+    (power,) = row.fold(("add", kind), body=squared)
+    if small is None:
+        root = 1.0 / (power / count + eps).call("sqrt")
+    else:
+        root = small / (power / count + eps * small * small).call("sqrt")
+    weight, bias = scales
+
+    def written(at: At) -> None:
+        value = ends.again(at)
+        value = (value if mean is None else value - at.of(mean)) * at.of(root)
+        if weight is not None:
+            value = value * weight(at)
+        if bias is not None:
+            value = value + bias(at)
+        ends.write(at, value)
+
+    row.each(written)
+    return mean, root
+
+
+def norm_kernel(centred: bool, source: DType, weighted: bool, biased: bool, how: Layout) -> Kernel:
+    """Write the normalisation of each row, its mean and 1 / sqrt(var + eps)."""
     code = row_code("layer_norm" if centred else "rms_norm", how)
     kind = wide(source)
     target, x = code.buffer("out", source), code.buffer("x", source)
@@ -112,48 +196,20 @@ def norm_kernel(centred: bool, source: DType, weighted: bool, biased: bool, how:
     eps = code.scalar("eps", kind)
     row = Row(code, how, length)
     start = row.number * row.length
-    base = start + offset
-    count = row.length.cast(kind)
-    mean: Val | None = None
-    small: Val | None = None
-    if means is not None:
 
-        def read(at: At) -> tuple[Val, Val]:
-            value = at.load(x, base, kind)
-            return value, value.call("abs")
+    def line(buf: Buf, base: Val) -> Callable[[At], Val]:
+        return lambda at: at.load(buf, base, kind)
 
-        total, largest = row.fold(("add", kind), ("max", kind), body=read)
-        mean = total / count
+    read = line(x, start + offset)
+    ends = Ends(read, read, lambda at, value: at.store(target, start, value, source))
+    scales = (
+        None if weight is None else line(weight, weight0),
+        None if bias is None else line(bias, bias0),
+    )
+    mean, root = norm_row(row, centred, kind, eps, ends, scales)
+    if means is not None and mean is not None:
         row.store(means, mean, kind)
-        # Differences of huge elements are made small, so that their squares do not overflow.
-        small = (largest > _HUGE).pick(code.const(1 / _HUGE, kind), 1.0)
-
-    def moved(at: At) -> Val:
-        value = at.load(x, base, kind)
-        return value if mean is None else value - at.of(mean)
-
-    def squared(at: At) -> Val:
-        value = moved(at)
-        if small is not None:
-            value = value * at.of(small)
-        return value * value
-
-    (power,) = row.fold(("add", kind), body=squared)
-    if small is None:
-        root = 1.0 / (power / count + eps).call("sqrt")
-    else:
-        root = small / (power / count + eps * small * small).call("sqrt")
     row.store(roots, root, kind)
-
-    def written(at: At) -> None:
-        value = moved(at) * at.of(root)
-        if weight is not None:
-            value = value * at.load(weight, weight0, kind)
-        if bias is not None:
-            value = value + at.load(bias, bias0, kind)
-        at.store(target, start, value, source)
-
-    row.each(written)
     return code.finish()
 
 
