@@ -49,7 +49,7 @@ from burn_ir import Entry
 from burn_std import DType
 
 # What a group with rows may hold beside elementwise operations.
-_OF_ROWS = ("sum", "prod", "amax", "amin", "any", "all", "gather", *CORES)
+_OF_ROWS = ("sum", "prod", "amax", "amin", "any", "all", "argmax", "argmin", "gather", *CORES)
 # What makes the elements that the operations of a group are computed of.
 HEADS = ("conv",)
 

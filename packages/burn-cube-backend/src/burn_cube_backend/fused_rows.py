@@ -388,7 +388,11 @@ class FusedRows(RowKernels):
         self, rows: int, length: int, index: DType, reducers: Sequence[Reducer]
     ) -> tuple[Walk | None, int, int]:
         # What has the same bits in every order follows the others.
-        widths = {reduce_gpu.width_of(r) for r in reducers if r.acc.is_float}
+        widths = {
+            reduce_gpu.width_of(r)
+            for r in reducers
+            if r.acc.is_float and not r.op.startswith("arg")
+        }
         if len(widths) > 1:
             return None, 1, length
         width = min(widths or {reduce_gpu.width_of(r) for r in reducers})

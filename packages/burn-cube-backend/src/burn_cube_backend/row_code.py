@@ -155,7 +155,8 @@ class Order:
     @property
     def splits(self) -> bool:
         """Whether rows can be walked in pieces: no element needs what a reduction gives."""
-        picks = any(part.name == "gather" for part in self.group.parts)
+        # Of a place a piece would have to keep the element too.
+        picks = any(part.name in ("gather", "argmax", "argmin") for part in self.group.parts)
         return len(self.folds) == 1 and len(self.writes) == 1 and not picks
 
     def walks(self) -> int:

@@ -170,12 +170,12 @@ def reduced_dims(step: Step, tensor: TensorOf) -> int:
     """Return how many last dims a reduction reduces, negative for first ones; 0 for others."""
     rank = len(tensor(step.inputs[0]).shape)
     names = [a.name for a in step.entry.attrs]
-    if names[:2] != ["dims", "keepdim"]:
+    if names[:2] not in (["dims", "keepdim"], ["dim", "keepdim"]):
         return 0
     dims = step.static[0]
     if dims is None:
         return rank
-    gone = tuple(sorted(dims))
+    gone = tuple(sorted(dims)) if isinstance(dims, tuple) else (dims,)
     if gone == tuple(range(rank - len(gone), rank)):
         return len(gone)
     return -len(gone) if gone == tuple(range(len(gone))) else 0

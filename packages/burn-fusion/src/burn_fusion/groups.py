@@ -250,7 +250,9 @@ class Grouping:
             dims = reduced_dims(step, self.tensor)
             classes = self.extents.classes(step.inputs[0])
             gone = classes[len(classes) - dims :] if dims > 0 else classes[:-dims]
-            if dims and 0 not in classes and 2 in gone and self.is_taken(step):
+            # Places of extremes are found along rows alone.
+            along = dims > 0 or (dims < 0 and step.entry.attrs[0].name == "dims")
+            if along and 0 not in classes and 2 in gone and self.is_taken(step):
                 self.joins[k] = True
                 full = self.extents.root(step.inputs[0])
                 self.rows[k] = _Rows(self.extents, full, dims, len(classes))

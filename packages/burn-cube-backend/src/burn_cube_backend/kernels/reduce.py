@@ -145,6 +145,9 @@ def reducer(name: str, source: DType, dtype: DType | None = None) -> Reducer | N
     if name in ("any", "all"):
         out = source if source is d.uint8 else d.bool_
         return Reducer(name, source, source, d.bool_, out)
+    if name in ("argmax", "argmin"):
+        acc = d.uint8 if source.is_bool else wide(source)
+        return Reducer(name, source, acc, acc, d.int64)
     return None
 
 
@@ -202,8 +205,8 @@ def all_(engine: Engine, x: CubeTensor, dims: Dims, keepdim: bool) -> CubeTensor
 
 def place_of(engine: Engine, op: str, x: CubeTensor, dim: int | None, keepdim: bool) -> CubeTensor:
     """Return the index of the first extreme along a dim, or in the flat tensor for None."""
-    acc = d.uint8 if x.dtype.is_bool else wide(x.dtype)
-    r = Reducer(op, x.dtype, acc, acc, d.int64)
+    r = reducer(op, x.dtype)
+    assert r is not None  # noqa: S101 - the catalogue has both
     return reduce(engine, r, x, None if dim is None else (dim,), keepdim)
 
 

@@ -65,6 +65,15 @@ class Spec(NamedTuple):
         """Whether places of extremes are wanted."""
         return self.op.startswith("arg")
 
+    def extreme(self) -> Spec:
+        """Return the reduction to the extreme whose place is wanted; others as they are."""
+        return self._replace(op=self.op.removeprefix("arg"))
+
+    def lowest(self) -> Spec:
+        """Return the reduction of places to the first; what is no place lies behind them all."""
+        nowhere = (1 << (self.place.bits - 1)) - 1
+        return Spec("min", self.place, self.place, self.place, self.out, nowhere, 1, 0, self.place)
+
 
 class Lanes:
     """The state of a vector of elements, or of one."""
@@ -265,23 +274,24 @@ def row_kernel(s: Spec) -> Kernel:
 
 def _found(code: Code, s: Spec, span: tuple[Val, Val], take: Taken, out: Any, at: Val) -> None:
     """Write the first place in a row of its extreme: the row is walked again, near by now."""
-    (most,) = folded(code, [s._replace(op=s.op[3:])], span, take)
-    nowhere = (1 << (s.place.bits - 1)) - 1
-    lower = Spec("min", s.place, s.place, s.place, s.out, nowhere, 1, 0, s.place)
+    (most,) = folded(code, [s.extreme()], span, take)
 
     def places(k: Val, width: int) -> list[Val]:
-        (value,) = take(k, width)
-        top = most.get()
-        hit = value.eq(top if width == 1 else Val(code, code.b.splat(top.op, width)))
-        if value.dtype.is_float:
-            # A NaN wins, and the first of them.
-            hit = hit | value.call("isnan")
-        numbers = k if width == 1 else Val(code, code.b.splat(k.op, width)) + _lanes(code, width)
-        far = code.const(nowhere, numbers.op.type)
-        return [hit.pick(numbers, far)]
+        return [hits(s, take(k, width)[0], most.get(), k, width)]
 
-    (first,) = folded(code, [lower], span, places)
+    (first,) = folded(code, [s.lowest()], span, places)
     first.result(out, at)
+
+
+def hits(s: Spec, value: Val, most: Val, k: Val, width: int) -> Val:
+    """Return the places of neighbours that hold the extreme of a row, nowhere for the others."""
+    code = value.code
+    hit = value.eq(most if width == 1 else Val(code, code.b.splat(most.op, width)))
+    if value.dtype.is_float:
+        # A NaN wins, and the first of them.
+        hit = hit | value.call("isnan")
+    numbers = k if width == 1 else Val(code, code.b.splat(k.op, width)) + _lanes(code, width)
+    return hit.pick(numbers, code.const(s.lowest().start, numbers.op.type))
 
 
 def column_kernel(s: Spec) -> Kernel:

@@ -131,14 +131,17 @@ class State:
         """Return shared memory for states like this one."""
         return Shelf(self, size)
 
+    def found(self) -> Val:
+        """Return the value, or where it is if that is what is asked for."""
+        return self.value.get() if self.place is None else self.place.get()
+
     def store(self, out: Buf, at: Val, places: Buf | None = None) -> None:
         """Write the result, or the state if there is memory for places."""
         if places is not None and self.place is not None:
             out[at] = self.value.get()
             places[at] = self.place.get()
             return
-        made = self.value if self.place is None else self.place
-        out[at] = made.get().cast(self.r.out)
+        out[at] = self.found().cast(self.r.out)
 
 
 class Shelf:

@@ -166,7 +166,7 @@ class Rows:
             self.number = self.row = unit // pieces
             start = (unit - self.row * pieces) * piece
             self.span = (start, (start + piece).call("min", length))
-        self._shelves: dict[DType, Shelf] = {}
+        self._shelves: dict[tuple[DType, bool], Shelf] = {}
 
     @contextmanager
     def whole(self) -> Iterator[None]:
@@ -230,8 +230,8 @@ class Rows:
 
         def take(at: At) -> None:
             for r, lanes, values in zip(reducers, states, body(at), strict=True):
-                for state, value in zip(lanes, values, strict=False):
-                    state.follow(element(value, r), at.place)
+                for k, (state, value) in enumerate(zip(lanes, values, strict=False)):
+                    state.follow(element(value, r), at.place + k if k else at.place)
 
         self._walk(take)
         return [self._met(r, lanes) for r, lanes in zip(reducers, states, strict=True)]
@@ -245,8 +245,24 @@ class Rows:
             taken = body(self._lanes(place, width))
             return [element(v[0], r) for r, v in zip(reducers, taken, strict=True)]
 
-        made = reduce_cpu.folded(self.code, specs, self.span, take, self.walk.length, heavy)
-        return [t.get() for t in made]
+        def folded(specs: Sequence[reduce_cpu.Spec], take: reduce_cpu.Taken) -> list[Val]:
+            made = reduce_cpu.folded(self.code, specs, self.span, take, self.walk.length, heavy)
+            return [one.get() for one in made]
+
+        made = folded([s.extreme() for s in specs], take)
+        args = [n for n, s in enumerate(specs) if s.places]
+        if not args:
+            return made
+
+        def places(k: Val, width: int) -> list[Val]:
+            values = take(k, width)
+            return [reduce_cpu.hits(specs[n], values[n], made[n], k, width) for n in args]
+
+        # The row is walked again, near by now.
+        found = folded([specs[n].lowest() for n in args], places)
+        for n, place in zip(args, found, strict=True):
+            made[n] = place
+        return made
 
     def _met(self, r: Reducer, lanes: Sequence[State]) -> Val:
         """Return the states of all units as one, which every unit gets."""
@@ -262,25 +278,27 @@ class Rows:
             return self._told(state)
         elif kind == "cube":
             return self._halved(r, state)
-        return state.value.get()
+        return state.found()
 
     def _told(self, state: State) -> Val:
         """Return the state of the first unit to all."""
         code = self.code
-        cell = code.shared(state.r.acc, 1)
+        found = state.found()
+        cell = code.shared(found.dtype, 1)
         with self.first():
-            cell[code.at(0)] = state.value.get()
+            cell[code.at(0)] = found
         code.barrier()
         return _held(code, cell[code.at(0)])
 
     def _halved(self, r: Reducer, state: State) -> Val:
         code, unit = self.code, self.lane
         assert unit is not None  # noqa: S101 - a cube has units
-        shelf = self._shelves.get(r.acc)
+        kind = (r.acc, state.place is not None)
+        shelf = self._shelves.get(kind)
         if shelf is None:
-            shelf = self._shelves[r.acc] = state.shelf(UNITS)
+            shelf = self._shelves[kind] = state.shelf(UNITS)
         shelf.halve(unit, state)
-        made = _held(code, shelf.values[code.at(0)])
+        made = _held(code, (shelf.places or shelf.values)[code.at(0)])
         # The memory serves the next reduction: nobody may still be reading.
         code.barrier()
         return made
