@@ -148,3 +148,14 @@ def test_rows_of_a_gpu(length: int) -> None:
     group = Group(parts, (t, t), (2,), 1, (False, False))
     (found,) = backend.fuser.fuse(group, lambda *a: pytest.fail("it is one kernel"))(x, y)
     assert bits(backend.to_numpy(found)) == bits(expected)
+
+
+def test_what_nobody_reads_is_left_out_and_bad_indices_are_still_found() -> None:
+    device = burn.device("cpu")
+    x, y, w = (burn.tensor(a, device=device) for a in _arrays((12, 48)))
+    F.layer_norm(x + y, w.shape, w, w)
+    (x * 3).gather(1, burn.zeros(12, 1, dtype=burn.int64, device=device))
+    assert np.isfinite((x - y).sum().item())
+    (x * 3).gather(1, burn.full((12, 1), 48, device=device))
+    with pytest.raises(burn.IndexRangeError, match="index 48 for size 48"):
+        (x - y).numpy()

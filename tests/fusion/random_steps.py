@@ -121,6 +121,34 @@ def _normed(x: Any, y: Any, z: Any, s: float, k: int) -> Any:
     return centred * ((centred * centred).mean(-1, keepdim=True) + abs(s)).rsqrt()
 
 
+def _residual(x: Any, y: Any, z: Any, s: float, k: int) -> Any:
+    """A norm with what a transformer has before and behind it."""
+    x = rows(real(x))
+    w, b = adapted(y, x.shape[1]).to(x.dtype), adapted(z, x.shape[1]).to(x.dtype)
+    stream = x * s + b
+    if k % 3 == 0:
+        return [stream, F.gelu(F.rms_norm(stream, w.shape, w))]
+    made = F.layer_norm(stream, w.shape, w, b if k % 3 == 1 else None)
+    return x + made if k % 2 else [stream, made]
+
+
+def _weights(x: Any, y: Any, z: Any, s: float, k: int) -> Any:
+    """Softmax of scores with a scale and a mask, and what is done to weights."""
+    x = real(x)
+    seen = burn.arange(x.shape[-1], device=x.device) < k + 1
+    made = F.softmax(x * s + burn.where(seen, 0.0, float("-inf")), -1)
+    if k % 3 == 0:
+        return F.dropout(made, 0.5, training=True) * 2
+    return made.to(burn.float16) + x.to(burn.float16) if k % 3 == 1 else made * x
+
+
+def _guess(x: Any, y: Any, z: Any, s: float, k: int) -> Any:
+    """The best class of scores that are computed here, and its log-probability."""
+    x = rows(real(x)) * s + 1
+    at = x.argmax(-1, keepdim=True) if k % 2 else x.argmin(-1, keepdim=True)
+    return [at * 2, F.log_softmax(x, -1).gather(1, at), x.sum(-1)]
+
+
 def _attention(x: Any, y: Any, z: Any, s: float, k: int) -> Any:
     q, w, v = adapted(x, 1, 2, 4, 4), adapted(y, 1, 2, 4, 4), adapted(z, 1, 2, 4, 4)
     wide = burn.promote_types(burn.promote_types(q.dtype, w.dtype), v.dtype)
@@ -227,6 +255,9 @@ OPS: dict[str, Callable[[Any, Any, Any, float, int], Any]] = {
     "softmax": lambda x, y, z, s, k: F.softmax(real(x), -1),
     "log softmax": lambda x, y, z, s, k: F.log_softmax(real(x), k % 2 - 1),
     "softmax by hand": _by_hand,
+    "weights": _weights,
+    "residual": _residual,
+    "guess": _guess,
     "norm by hand": _normed,
     "layer norm": lambda x, y, z, s, k: F.layer_norm(real(x), x.shape[-1:]),
     "rms norm": lambda x, y, z, s, k: F.rms_norm(real(x), x.shape[-1:]),
@@ -283,6 +314,6 @@ OPS: dict[str, Callable[[Any, Any, Any, float, int], Any]] = {
     "permuted": lambda x, y, z, s, k: burn.randperm(5, device=x.device),
     "coin": lambda x, y, z, s, k: burn.bernoulli(real(x).sigmoid().nan_to_num(0.5)),
 }  # fmt: skip
-RANDOM = frozenset({"random", "normal", "integers", "dropout", "permuted", "coin"})
+RANDOM = frozenset({"random", "normal", "integers", "dropout", "weights", "permuted", "coin"})
 # No step or graph has them: their sizes depend on values, or they make a tensor of host data.
 DYNAMIC = frozenset({"masked", "count", "take"})

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from types import FunctionType
 from typing import Any
 
-from burn_backend import Backend
+from burn_backend import CORES, Backend
 from burn_fusion.groups import Fused, units_of
 from burn_fusion.mode import compared, mode
 from burn_fusion.segment import Value, axis_classes
@@ -280,6 +280,7 @@ def can_fail(entry: Entry) -> bool:
     """Return whether the operation may refuse its data at run time."""
     return (
         entry.klass not in ("map", "view", "reduce", "contract", "random")
+        and entry.name not in CORES
         and "step" not in entry.name
     )
 
@@ -367,7 +368,9 @@ def _number(slot: int, place: int) -> str:
 def _group_call(k: int, unit: Fused, number: Callable[[int, int], str]) -> str:
     """Return the call of a fused kernel."""
     args = [*map(_name, unit.inputs), *(number(s, j) for s, j in unit.run_time)]
-    return f"    {', '.join(map(_name, unit.outputs))}, = k{k}({', '.join(args)})"
+    # Who only checks its indices has no result that anybody reads.
+    outs = "".join(f"{_name(slot)}, " for slot in unit.outputs)
+    return f"    {outs and f'{outs}= '}k{k}({', '.join(args)})"
 
 
 def _call_of(
