@@ -8,11 +8,11 @@ are one tall matrix, so that nothing is repeated.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from burn_cube import Kernel
-from burn_cube_backend.code import Val
+from burn_cube_backend.code import Buf, Val
 from burn_cube_backend.engine import Engine
 from burn_cube_backend.geometry import (
     Ints,
@@ -29,7 +29,16 @@ from burn_cube_backend.kernels.maps import HALVES, computed, converted, copied, 
 from burn_cube_backend.kernels.matmul import product
 from burn_cube_backend.kernels.reduce import reduce
 from burn_cube_backend.kernels.reduction import Reducer
-from burn_cube_backend.kernels.rows import At, Layout, Row, layout, row_code, run_rows
+from burn_cube_backend.kernels.rows import (
+    LANES,
+    STEPS,
+    At,
+    Layout,
+    Row,
+    layout,
+    row_code,
+    run_rows,
+)
 from burn_cube_backend.payload import CubeTensor, LateTensor
 from burn_cube_backend.table import kernel
 from burn_std import DType
@@ -86,6 +95,20 @@ class _Scores:
         return score
 
 
+def _seen(row: Row, scores: _Scores, bufs: Sequence[Buf], base: Val) -> None:
+    """Let a row of a causal mask end with the round of vectors in which its query's keys end.
+
+    What is left out counts nothing in a sum, and is 0 in the results.
+    """
+    if not scores.mask.causal or not row.how.vectors or row.how.length:
+        return
+    code, whole, step = row.code, row.length, LANES * STEPS
+    row.length = ((scores.query // step + 1) * step).call("min", whole)
+    with code.loop(row.length, whole, independent=True) as k:
+        for buf in bufs:
+            buf[base + k] = code.const(0.0, scores.kind)
+
+
 def weights_kernel(kind: DType, mask: Mask, how: Layout) -> Kernel:
     """Write the softmax of scaled and masked scores over them, and log2 of the sums of the rows.
 
@@ -97,6 +120,7 @@ def weights_kernel(kind: DType, mask: Mask, how: Layout) -> Kernel:
     row = Row(code, how, length)
     scores = _Scores(row, mask, kind)
     base = row.number * row.length
+    _seen(row, scores, [x], base)
 
     def seen(at: At) -> Val:
         value = scores.masked(at, at.load(x, base, kind))
@@ -150,6 +174,7 @@ def slopes_kernel(s: Slopes, mask: Mask, how: Layout) -> Kernel:
         ("add", kind), body=lambda at: at.load(g, bases[0], kind) * at.load(out, bases[1], kind)
     )
     base = row.number * row.length
+    _seen(row, scores, [p, ds], base)
     shift = sums[row.number] * (1 / LOG2E)
 
     def written(at: At) -> None:
