@@ -268,11 +268,15 @@ def group_norm(
     rows = (n, groups, size_of((channels // groups, *x.shape[2:])))
     out, mean, root = _normalised(engine, x.view(rows, dense(rows)), None, None, 1, eps, True)
     out = out.view(x.shape, dense(x.shape))
-    for sign, p in (("*", weight), ("+", bias)):
+    text, given = "x", {"x": out}
+    for sign, name, p in (("*", "weight", weight), ("+", "bias", bias)):
         if p is not None:
             shape = (channels, *(1 for _ in x.shape[2:]))
-            p = converted(engine, p.view(shape, (p.strides[0], *(0 for _ in x.shape[2:]))), kind)
-            out = computed(engine, f"x {sign} y", kind, x=out, y=p)
+            p = p.view(shape, (p.strides[0], *(0 for _ in x.shape[2:])))
+            given[name] = converted(engine, p, kind)
+            text += f" {sign} {name}"
+    if len(given) > 1:
+        out = computed(engine, text, dtype, **given)
     stats = (n, groups)
     return (
         converted(engine, out, dtype),
