@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import random
+import re
 import time
 import traceback
 import warnings
@@ -32,6 +33,12 @@ OPTIMIZERS = (
     lambda: optim.ASGD(lr=0.01), lambda: optim.LAMB(lr=0.01), lambda: optim.Lion(lr=0.001),
     lambda: optim.NAdam(lr=0.01), lambda: optim.RAdam(lr=0.01), lambda: optim.RMSprop(lr=0.01),
     lambda: optim.AdamW(lr=0.01).add_group("0.", weight_decay=0.0, lr=0.02),
+    lambda: optim.Adan(lr=0.01, weight_decay=0.1).add_group(
+        re.compile("bias"), optim.Lion(lr=0.001, weight_decay=0.2), name="bias"
+    ),
+    lambda: optim.Lion(lr=0.001, weight_decay=0.1).add_group(
+        lambda path, p: len(p.shape) == 2, optim.Muon(lr=0.01), name="matrices"
+    ),
 )  # fmt: skip
 SCHEDULES = (
     None, lambda: optim.lr_scheduler.ExponentialLR(0.05, gamma=0.97),
@@ -42,6 +49,11 @@ SCHEDULES = (
     lambda: optim.lr_scheduler.OneCycleLR(0.05, 0.1, total_steps=200),
     lambda: optim.lr_scheduler.LambdaLR(0.05, lambda k: 1.0 / (1 + k // 4)),
     lambda: optim.lr_scheduler.PolynomialLR(0.05, total_iters=30),
+    lambda: optim.lr_scheduler.GroupLR(
+        optim.lr_scheduler.ExponentialLR(0.05, gamma=0.97),
+        bias=optim.lr_scheduler.StepLR(0.05, step_size=7),
+        matrices=optim.lr_scheduler.WarmupLR(0.05, 9),
+    ),
 )  # fmt: skip
 EVENTS = (
     "rate", "decay", "load", "replace", "dropout", "snapshot", "snapshot", "draw", "read", "flush",
@@ -98,11 +110,11 @@ class Training:
         self.model = Net(dice, self.device)
         self.optimizer = dice.choice(OPTIMIZERS)()
         made = dice.choice(SCHEDULES)
-        # Without a kernel a step is recorded by its parts, whose numbers are made of the rate.
-        inner: Any = device.resource.backend.inner
-        parts = isinstance(self.optimizer, optim.ASGD | optim.Adafactor)
-        self.fixed = parts and inner.name != "flex"
-        self.schedule = made() if made and not self.fixed else None
+        self.schedule = made() if made else None
+        if isinstance(self.schedule, optim.lr_scheduler.GroupLR):
+            known = {"", *(g.name for g in self.optimizer.groups)}
+            kept = {k: v for k, v in self.schedule.schedulers.items() if k in known}
+            self.schedule.schedulers = kept
         self.clip = dice.choice(["", "norm", "value", "each"])
         self.scaler = optim.GradScaler(8.0, growth_interval=4, device=device)
         self.scaled = dice.random() < 0.3
@@ -209,8 +221,7 @@ class Training:
             ]
 
     def rate(self) -> None:
-        if not self.fixed:
-            self.optimizer.lr *= 0.9
+        self.optimizer.lr *= 0.9
 
     def decay(self) -> None:
         if hasattr(self.optimizer, "weight_decay"):

@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import gc
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import Enum
 from numbers import Number
 from sys import getrefcount
@@ -213,6 +213,8 @@ class Places:
             if isinstance(part, (Module, Tensor))
         ]
         self.moving = [part for part in state if hasattr(part, "step_tensors")]
+        # What groups of parameters make of the rate that the step is given.
+        self._grouped = [part for part in self.moving if getattr(part, "groups", None)]
         self.schedules = [part for part in state if _is_schedule(part)]
         self.counters = [part for part in state if hasattr(part, "step_count")]
         self.held: list[Any] = []
@@ -251,9 +253,32 @@ class Places:
 
     def rates(self) -> list[float]:
         """Return the numbers that a step takes from the state."""
-        out = [float(s.lr) for s in self.schedules]
+        given = [s.lr for s in self.schedules]
+        out: list[float] = []
+        for lr in given:
+            out += map(float, lr.values()) if isinstance(lr, Mapping) else [float(lr)]
         for part in self.moving:
             out += part.step_rates()
+        for part in self._grouped:
+            for lr in given:
+                out += part.rates_of(lr)
+        return out
+
+    def sources(self) -> dict[int, int]:
+        """Return the rate that each is made of which the groups of an optimizer make themselves."""
+        bases, top = [], 0
+        for s in self.schedules:
+            lr = s.lr
+            names = [*lr] if isinstance(lr, Mapping) else [""]
+            bases.append(top + names.index("") if "" in names else top)
+            top += len(names)
+        top += sum(len(part.step_rates()) for part in self.moving)
+        out: dict[int, int] = {}
+        for part in self._grouped:
+            for base, s in zip(bases, self.schedules, strict=True):
+                made = range(top, top + len(part.rates_of(s.lr)))
+                out |= dict.fromkeys(made, base)
+                top = made.stop
         return out
 
     def counts(self) -> list[int]:
@@ -391,12 +416,12 @@ class _Instance:
         ]
         followed = {by[1] for *_, by in changing if by[0] == "rate"}
         constants = [self.resource.backend.settled(v) for v in new.constant_values]
-        fixed = {k: v for k, v in enumerate(new.rates) if k not in followed}
+        fixed, tied = _checked(old.rates, new.rates, followed, places.sources())
         self.records = []
         _check_escapes(new)
         replay = Replay(
             new.log.runs, new.froms, changing, new.out, new.results, new.after, constants, fixed,
-            new.moves, new.draws, new.arguments, self.rematerialise,
+            tied, new.moves, new.draws, new.arguments, self.rematerialise,
         )  # fmt: skip
         self._writer = Writer(replay, places, self.resource, self.lock)
         for run in (*runs, *others):
@@ -426,12 +451,38 @@ def _changing(a: Any, b: Any, old: _Record, new: _Record) -> list[tuple[int, int
             pairs = enumerate(zip(old.rates, new.rates, strict=True))
             by = next((j for j, (x, y) in pairs if (x, y) == (one, two)), None)
             if by is None:
+                unknown = "put the schedule it comes from into state=."
+                if old.rates != new.rates:
+                    unknown = "take it as a schedule of burn.optim.lr_scheduler in state= gives it."
                 raise CaptureError(
                     op, f"the number {name} changes from call to call", got=f"{one}, then {two}",
-                    remedy="Pass it as a tensor, or put the schedule it comes from into state=.",
+                    remedy=f"Pass it as a tensor, or {unknown}",
                 )  # fmt: skip
             out.append((slot, k, ("rate", by)))
     return out
+
+
+def _checked(
+    old: list[float], new: list[float], followed: set[int], sources: Mapping[int, int]
+) -> tuple[dict[int, float], dict[int, int]]:
+    """Return what rates have to be in a replay that no number follows.
+
+    That is what they were, or another one that changed as they did and may go another way later.
+    What is made of a rate is no cause of its own.
+    """
+    pairs = [*zip(old, new, strict=True)]
+    known = followed | {sources[k] for k in followed if k in sources}
+    fixed: dict[int, float] = {}
+    tied: dict[int, int] = {}
+    for k, pair in enumerate(pairs):
+        if k in known or k in sources:
+            continue
+        twin = next((j for j in followed if pairs[j] == pair), None)
+        if twin is None:
+            fixed[k] = new[k]
+        else:
+            tied[k] = twin
+    return fixed, tied
 
 
 def _check_same(old: _Record, new: _Record) -> None:

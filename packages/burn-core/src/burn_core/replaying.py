@@ -37,7 +37,8 @@ class Replay(NamedTuple):
         results: where the leaves of what the step returns come from; `out` with its other leaves.
         after: where the new values of the state come from.
         constants: payloads.
-        rates: rates of the state that no number of the step follows.
+        rates: rates of the state that no number of the step follows, as they were.
+        tied: other ones that were as one that is followed, and have to be still.
         moves: steps that each schedule makes, and whatever else counts them.
         draws: random numbers of the step are counted on by this.
         arguments: tensors among the arguments.
@@ -52,6 +53,7 @@ class Replay(NamedTuple):
     after: list[Source]
     constants: list[Any]
     rates: dict[int, float]
+    tied: dict[int, int]
     moves: list[int]
     draws: int
     arguments: int
@@ -158,6 +160,7 @@ class Writer:
         for k, rate in replay.rates.items():
             scope[f"Q{k}"] = rate
             lines.append(f"if rates[{k}] != Q{k}: return NOT_SERVED")
+        lines += [f"if rates[{k}] != rates[{j}]: return NOT_SERVED" for k, j in replay.tied.items()]
         for k, owner in enumerate(owners):
             moved = f"{owner}.b.resource is not RESOURCE"
             if k < fixed and scope[owner].b.resource is self.resource:  # a sooner look

@@ -401,6 +401,10 @@ class Optimizer:
         """Return the learning rates that a step takes when none is given."""
         return [owner.lr for owner in self._every()]
 
+    def rates_of(self, lr: Rates) -> list[float]:
+        """Return the learning rates of the groups in a step that is given a rate."""
+        return [self._rate(group, lr) for group in self.groups]
+
     def step_settings(self) -> list[Any]:
         """Return what else a step depends on, one object each."""
         settings = [v for o in self._every() for k, v in vars(o).items()

@@ -60,9 +60,25 @@ def directed(ops: Ops, value: Tensor, grad: Tensor, maximize: bool, weight_decay
     return ops.add(d, ops.mul(value, weight_decay)) if weight_decay else d
 
 
-def decayed(ops: Ops, value: Tensor, lr: float, weight_decay: float) -> Tensor:
-    """Return the value after decoupled decay."""
-    return ops.mul(value, 1 - lr * weight_decay) if weight_decay else value
+def rate_of(ops: Ops, lr: float) -> Tensor:
+    """Return the rate as a tensor of rank 0.
+
+    What is made of the rate is computed in tensors: a number made of it here would be a constant
+    of the step, which no captured step could bring up to date.
+    """
+    return ops.full(float64, (), lr)
+
+
+def kept_share(ops: Ops, lr: float, weight_decay: float) -> Tensor | None:
+    """Return 1 - lr weight_decay, what decoupled decay leaves of a value; None for all of it."""
+    if not weight_decay:
+        return None
+    return ops.sub(1.0, ops.mul(rate_of(ops, lr), weight_decay))
+
+
+def decayed(ops: Ops, value: Tensor, share: Tensor | None) -> Tensor:
+    """Return the share of a value that `kept_share` names."""
+    return value if share is None else ops.mul(value, to_dtype(ops, share, value.dtype))
 
 
 def moved_to(ops: Ops, average: Tensor, new: Tensor, beta: float) -> Tensor:
@@ -107,13 +123,14 @@ def adam_step(
     count = count_of(ops, step)
     size = ops.div(lr, debias(ops, beta1, count))
     root = ops.sqrt(debias(ops, beta2, count))
+    share = kept_share(ops, lr, weight_decay) if decoupled else None
 
     def rule(
         value: Tensor, grad: Tensor, m: Tensor, v: Tensor, *more: Tensor
     ) -> tuple[Tensor, ...]:
         wide = more[-1]
         d = directed(ops, value, grad, maximize, 0.0 if decoupled else weight_decay)
-        value = decayed(ops, value, lr, weight_decay) if decoupled else value
+        value = decayed(ops, value, share)
         m, v = moved_to(ops, m, d, beta1), squared_to(ops, v, d, beta2)
         tops = [ops.maximum(top, v) for top in more[:-1]]
         below = ops.sqrt(tops[0] if tops else v)
@@ -204,10 +221,11 @@ def lion_step(
     maximize: bool, lr: float, beta1: float, beta2: float, weight_decay: float,
 ) -> tuple[Tensor, ...]:  # fmt: skip
     """Return parameters, averages and the count."""
+    share = kept_share(ops, lr, weight_decay)
 
     def rule(value: Tensor, grad: Tensor, m: Tensor, wide: DType) -> tuple[Tensor, ...]:
         d = directed(ops, value, grad, maximize, 0.0)
-        value = decayed(ops, value, lr, weight_decay)
+        value = decayed(ops, value, share)
         mixed = ops.add(ops.mul(m, beta1), ops.mul(d, 1 - beta1))
         m = ops.add(ops.mul(m, beta2), ops.mul(d, 1 - beta2))
         return ops.sub(value, ops.mul(ops.sign(mixed), lr)), m
@@ -221,7 +239,7 @@ def asgd_step(
 ) -> tuple[Tensor, ...]:  # fmt: skip
     """Return parameters, their averages and the count."""
     t = ops.cast(step, float64)
-    rate = ops.div(lr, ops.pow(ops.add(ops.mul(t, lambd * lr), 1.0), alpha))
+    rate = ops.div(lr, ops.pow(ops.add(ops.mul(t, ops.mul(rate_of(ops, lr), lambd)), 1.0), alpha))
     shrink = ops.sub(1.0, ops.mul(rate, lambd))
     share = ops.div(1.0, ops.clamp(ops.sub(t, t0), 1.0, None))
 

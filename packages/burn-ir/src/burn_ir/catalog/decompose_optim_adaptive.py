@@ -11,7 +11,9 @@ from burn_ir.catalog.decompose_optim import (
     directed,
     each,
     kept,
+    kept_share,
     moved_to,
+    rate_of,
     squared_to,
 )
 from burn_std import DType
@@ -35,10 +37,11 @@ def nadam_step(
     of_gradient = ops.div(ops.mul(ops.sub(1.0, mu), lr), ops.sub(1.0, product))
     of_average = ops.div(ops.mul(after, lr), ops.sub(1.0, ops.mul(product, after)))
     root = ops.sqrt(debias(ops, beta2, count))
+    share = kept_share(ops, lr, weight_decay) if decoupled else None
 
     def rule(value: Tensor, grad: Tensor, m: Tensor, v: Tensor, wide: DType) -> tuple[Tensor, ...]:
         d = directed(ops, value, grad, maximize, 0.0 if decoupled else weight_decay)
-        value = decayed(ops, value, lr, weight_decay) if decoupled else value
+        value = decayed(ops, value, share)
         m, v = moved_to(ops, m, d, beta1), squared_to(ops, v, d, beta2)
         below = ops.add(ops.div(ops.sqrt(v), to_dtype(ops, root, wide)), eps)
         value = ops.sub(value, ops.mul(ops.div(d, below), to_dtype(ops, of_gradient, wide)))
@@ -70,10 +73,11 @@ def radam_step(
     above = ops.mul(ops.mul(ops.sub(safe, 4.0), ops.sub(safe, 2.0)), longest)
     rectified = ops.sqrt(ops.div(above, ops.mul(safe, (longest - 4) * (longest - 2))))
     factor = ops.mul(rectified, ops.sqrt(left))
+    share = kept_share(ops, lr, weight_decay) if decoupled else None
 
     def rule(value: Tensor, grad: Tensor, m: Tensor, v: Tensor, wide: DType) -> tuple[Tensor, ...]:
         d = directed(ops, value, grad, maximize, 0.0 if decoupled else weight_decay)
-        value = decayed(ops, value, lr, weight_decay) if decoupled else value
+        value = decayed(ops, value, share)
         m, v = moved_to(ops, m, d, beta1), squared_to(ops, v, d, beta2)
         moved = ops.mul(m, to_dtype(ops, rate, wide))
         scaled = ops.mul(moved, to_dtype(ops, factor, wide))
@@ -93,8 +97,12 @@ def adan_step(
     count = count_of(ops, step)
     first = ops.eq(step, 0)
     of_average = ops.div(lr, debias(ops, beta1, count))
-    of_difference = ops.div(lr * beta2, debias(ops, beta2, count))
+    of_difference = ops.div(ops.mul(rate_of(ops, lr), beta2), debias(ops, beta2, count))
     root = ops.sqrt(debias(ops, beta3, count))
+    share = kept_share(ops, lr, weight_decay) if no_prox else None
+    grown: Tensor | None = None
+    if weight_decay and not no_prox:
+        grown = ops.add(ops.mul(rate_of(ops, lr), weight_decay), 1.0)
 
     def rule(
         value: Tensor, grad: Tensor, m: Tensor, d: Tensor, v: Tensor, last: Tensor, wide: DType
@@ -106,10 +114,10 @@ def adan_step(
         below = ops.add(ops.div(ops.sqrt(v), to_dtype(ops, root, wide)), eps)
         moved = ops.mul(m, to_dtype(ops, of_average, wide))
         moved = ops.add(moved, ops.mul(d, to_dtype(ops, of_difference, wide)))
-        value = decayed(ops, value, lr, weight_decay) if no_prox else value
+        value = decayed(ops, value, share)
         value = ops.sub(value, ops.div(moved, below))
-        if weight_decay and not no_prox:
-            value = ops.div(value, 1 + lr * weight_decay)
+        if grown is not None:
+            value = ops.div(value, to_dtype(ops, grown, wide))
         return value, m, d, v, grad
 
     columns = (exp_avgs, exp_avg_diffs, exp_avg_sqs, previous)

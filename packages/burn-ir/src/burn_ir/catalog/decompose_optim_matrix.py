@@ -12,7 +12,9 @@ from burn_ir.catalog.decompose_optim import (
     decayed,
     directed,
     each,
+    kept_share,
     moved_to,
+    rate_of,
     squared_to,
 )
 from burn_std import DType
@@ -55,7 +57,8 @@ def adafactor_step(
     """Return parameters, means of rows and columns (or whole squares) and the count."""
     count = count_of(ops, step)
     share = ops.pow(count, beta2_decay)
-    bound = ops.clamp(ops.div(1.0, ops.sqrt(count)), None, lr)
+    bound = ops.minimum(ops.div(1.0, ops.sqrt(count)), lr)
+    left = kept_share(ops, lr, weight_decay)
 
     def mixed(old: Tensor, new: Tensor, wide: DType) -> Tensor:
         return ops.add(old, ops.mul(ops.sub(new, old), to_dtype(ops, share, wide)))
@@ -66,7 +69,7 @@ def adafactor_step(
         grad = directed(ops, value, grad, maximize, 0.0)
         width = ops.clamp(ops.div(_norm(ops, value), size), eps2, None)
         width = ops.mul(width, to_dtype(ops, bound, wide))
-        value = decayed(ops, value, lr, weight_decay)
+        value = decayed(ops, value, left)
         square = ops.square(grad)
         if rows:
             rank = len(value.shape)
@@ -91,6 +94,7 @@ def muon_step(
     lr: float, momentum: float, weight_decay: float, a: float, b: float, c: float, eps: float,
 ) -> tuple[Tensor, ...]:  # fmt: skip
     """Return parameters, momenta and the count; the move is made nearly orthogonal."""
+    rate, share = rate_of(ops, lr), kept_share(ops, lr, weight_decay)
 
     def rule(value: Tensor, grad: Tensor, m: Tensor, wide: DType) -> tuple[Tensor, ...]:
         m = moved_to(ops, m, grad, momentum)
@@ -98,8 +102,9 @@ def muon_step(
         moved = to_dtype(ops, _orthogonal(ops, moved, steps, a, b, c, eps), wide)
         rows, columns = value.shape
         ratio = 0.2 * max(rows, columns) ** 0.5 if match_rms else max(1, rows / columns) ** 0.5
-        value = ops.mul(value, 1 - lr * weight_decay)
-        return ops.sub(value, ops.mul(moved, lr * ratio)), m
+        value = decayed(ops, value, share)
+        length = to_dtype(ops, ops.mul(rate, ratio), wide)
+        return ops.sub(value, ops.mul(moved, length)), m
 
     return each(ops, rule, params, grads, (momenta,), step, skip)
 

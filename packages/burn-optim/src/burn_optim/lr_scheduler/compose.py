@@ -180,6 +180,11 @@ class GroupLR:
         """The learning rates of the step to come, as `Optimizer.step` takes them."""
         return {name: s.lr for name, s in self.schedulers.items()}
 
+    @property
+    def position(self) -> int:
+        """Steps made so far."""
+        return self.schedulers[""].position
+
     def step(self, metric: float | None = None) -> None:
         """Go on to the next step.
 
