@@ -93,7 +93,9 @@ SCHEDULES = {
         lr_scheduler.MultiStepLR(0.05, milestones=[2, 3, 4, 9]),
         own=lr_scheduler.MultiStepLR(0.05, milestones=[2, 3, 4, 11]),
     ),
-    "alike always": lambda: lr_scheduler.GroupLR(_exponential(0.05, 0.9), own=_exponential(0.05, 0.9)),
+    "alike always": lambda: lr_scheduler.GroupLR(
+        _exponential(0.05, 0.9), own=_exponential(0.05, 0.9)
+    ),
 }  # fmt: skip
 GROUPS = {
     "that follows": {"weight_decay": 0.0},
