@@ -11,16 +11,17 @@ import functools
 import gc
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from enum import Enum
-from numbers import Number
 from sys import getrefcount
 from types import BuiltinFunctionType, FunctionType
 from typing import Any
 
+from burn_core.holdings import VALUES, Holdings
 from burn_core.module import Module
+from burn_core.parameter import Parameter
 from burn_core.replaying import NOT_SERVED, Replay, Source, Writer, filled
-from burn_dispatch import Device, current_scope
-from burn_std import ArgumentError, CaptureError, DType
+from burn_core.tree import walk
+from burn_dispatch import current_scope
+from burn_std import ArgumentError, CaptureError
 from burn_tensor import Tensor
 
 # Calls that run as usual, so that plans and states exist; records that may fail to agree.
@@ -28,8 +29,6 @@ WARM, RECORDS = 2, 6
 # Shapes of the arguments whose steps are kept.
 INSTANCES = 16
 
-# What an argument may be beside tensors: values that say by themselves whether they changed.
-_VALUES = (type(None), str, bytes, Number, Enum, DType, Device)
 _FUNCTIONS = (type, FunctionType, BuiltinFunctionType)
 _SUBJECT = {"capture": "a step", "explain": "a program that is explained"}
 
@@ -167,6 +166,7 @@ class _Record:
         self.results: list[Source | None] = []
         self.after: list[Source] = []
         self.moves: list[int] = []
+        self.changed: str | None = None
         self.draws = 0
 
     def source(self, value: Any, upto: int) -> Source:
@@ -202,39 +202,51 @@ class Places:
     Attributes:
         moving: parts whose tensors may be others in another step, optimizers say.
         schedules: what gives rates; `counters` is what else counts steps.
-        held: what Python code of the modules can read: their attributes, and what stands in lists.
+        held: what Python code of the modules can read.
     """
 
     def __init__(self, state: Sequence[Any]) -> None:
         self.state = state
-        self._fixed = [
-            [*part.parameters(), *part.buffers()] if isinstance(part, Module) else [part]
-            for part in state
-            if isinstance(part, (Module, Tensor))
-        ]
+        self._fixed: list[Tensor] = []
+        for part in state:
+            if isinstance(part, Module):
+                self._fixed += [*part.parameters(), *part.buffers()]
+            elif isinstance(part, Tensor):
+                self._fixed.append(part)
+        self._fixed += _plain_tensors(state, self._fixed)
         self.moving = [part for part in state if hasattr(part, "step_tensors")]
         # What groups of parameters make of the rate that the step is given.
         self._grouped = [part for part in self.moving if getattr(part, "groups", None)]
         self.schedules = [part for part in state if _is_schedule(part)]
         self.counters = [part for part in state if hasattr(part, "step_count")]
-        self.held: list[Any] = []
-        for part in state:
-            for _, module in part.named_modules() if isinstance(part, Module) else ():
-                self.held.append(module.__dict__)
-                self.held += [v for v in vars(module).values() if v.__class__ in (list, dict)]
+        modules = [part for part in state if isinstance(part, Module)]
+        twins = [t._twin for t in self._fixed if isinstance(t, Parameter) and t._twin is not None]
+        self.held = Holdings(modules, [*self._fixed, *twins])
         # Kept alive, so that no other object can get one of their ids.
-        self._kept = [[*(h.values() if h.__class__ is dict else h)] for h in self.held]
-        self._kept += [part.step_settings() for part in self.moving]
+        self._kept = [self.settings(part) for part in self.moving]
         self._ids = self._looked()
         # A lazy parameter gets its value in the first call.
         made = [t for t in self.tensors() if getattr(t, "is_initialized", True)]
         self._shapes = [t.v.shape for t in made]
 
-    def _looked(self) -> list[list[int]]:
-        held = [[*map(id, h.values() if h.__class__ is dict else h)] for h in self.held]
-        held += [[*map(id, part.step_settings())] for part in self.moving]
+    def _looked(self) -> list[Any]:
+        settings = [[*map(id, self.settings(part))] for part in self.moving]
         # Whether a parameter is frozen stands on itself.
-        return [*held, [t.node is None for part in self._fixed for t in part]]
+        return [self.held.now(), settings, [t.node is None for t in self._fixed]]
+
+    def changed(self) -> str | None:
+        """Return what modules hold otherwise than before, by name."""
+        return self.held.difference(self._ids[0])
+
+    @staticmethod
+    def settings(part: Any) -> list[Any]:
+        """Return what a step depends on of a part, one object each; of containers the contents."""
+        out: list[Any] = []
+        for setting in part.step_settings():
+            kind = setting.__class__
+            out += [setting, *setting] if kind is list else [setting]
+            out += [*setting.values()] if kind is dict else []
+        return out
 
     def unchanged(self, tensors: Sequence[Tensor]) -> bool:
         """Return whether modules and optimizers hold the same parts and settings as before."""
@@ -242,7 +254,7 @@ class Places:
 
     def fixed(self) -> list[Tensor]:
         """Return the tensors of modules, and those that stand in the state by themselves."""
-        return [t for part in self._fixed for t in part]
+        return [*self._fixed]
 
     def tensors(self) -> list[Tensor]:
         """Return the tensors; the objects of an optimizer may change from step to step."""
@@ -250,6 +262,19 @@ class Places:
         for part in self.moving:
             found += part.step_tensors()
         return found
+
+    def set_apart(self, backend: Any) -> None:
+        """Give each tensor a payload that no other one has: what is read shows whose it was.
+
+        A frozen weight and a snapshot of it may be one value now and two after the next call.
+        """
+        for t in self.tensors():
+            old = t.v
+            new = backend.standing_for(backend.settled(old))
+            twin = t._twin if isinstance(t, Parameter) else None
+            if twin is not None and twin.v is old:
+                twin.v = new
+            t.v = new
 
     def rates(self) -> list[float]:
         """Return the numbers that a step takes from the state."""
@@ -366,8 +391,9 @@ class _Instance:
         places, resource = self.places, self.resource
         assert places is not None  # noqa: S101 - made by `step`
         backend = resource.backend
-        for t in (*tensors, *places.tensors()):
+        for t in tensors:
             backend.settled(t.v)
+        places.set_apart(backend)
         counts = places.counts()
         before = resource.random_state()
         with backend.step_log() as log:
@@ -385,6 +411,7 @@ class _Instance:
         record.held = []  # what the state held before must not stay in memory
         self.records.append(record)
         self.tries += 1
+        record.changed = places.changed()
         # What the step itself changed is no change from outside.
         self.places = Places(self.state)
         if len(self.records) == 2:
@@ -406,6 +433,12 @@ class _Instance:
                 )  # fmt: skip
             self.records = [new]
             return
+        if new.changed is not None:
+            raise CaptureError(
+                "capture", "a step changes nothing of its modules but tensors",
+                got=f"another {new.changed} after each call",
+                remedy="Keep it in a Buffer, or change it outside of the step.",
+            )  # fmt: skip
         _check_same(old, new)
         places = self.places
         assert places is not None  # noqa: S101 - made by `step`
@@ -544,6 +577,21 @@ def _owner(record: _Record, wanted: Any) -> str | None:
 # ---- states, arguments and results -------------------------------------------------------------
 
 
+def _plain_tensors(state: Sequence[Any], known: Sequence[Tensor]) -> list[Tensor]:
+    """Return the tensors of modules, on the device of the others, that are no parameters."""
+    home = {id(t.b.resource) for t in known}
+    taken = {id(t._twin) for t in known if isinstance(t, Parameter)} | set(map(id, known))
+    leaves = [
+        leaf for part in state if isinstance(part, Module)
+        for _, _, _, leaf in walk(part) if isinstance(leaf, Tensor) and id(leaf) not in taken
+    ]  # fmt: skip
+    found = {
+        id(t): t for t in leaves
+        if (id(t.b.resource) in home if home else t.b.resource.backend.records)
+    }  # fmt: skip
+    return [*found.values()]
+
+
 def _is_schedule(part: Any) -> bool:
     return all(hasattr(part, name) for name in ("lr", "step", "position"))
 
@@ -574,7 +622,7 @@ def _looks(x: Any) -> Any:
         return x.shape, x.dtype, id(x.b), x.node is not None
     if isinstance(x, _FUNCTIONS):
         return x
-    if not isinstance(x, _VALUES):
+    if not isinstance(x, VALUES):
         raise ArgumentError(
             "capture", "arguments of a captured step are tensors, numbers, names and functions",
             got=type(x).__name__,

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from time import perf_counter
 from typing import Any, NamedTuple
 
-from burn_core.capturing import Places, _flat, _resource
+from burn_core.capturing import _flat, _resource
 from burn_core.module import Module
 from burn_tensor import Tensor
 
@@ -144,7 +144,7 @@ def explain(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Explanation:
     """
     given = [x for x in _flat((args, kwargs)) if isinstance(x, Tensor)]
     if isinstance(fn, Module):
-        given += Places([fn]).tensors()
+        given += [*fn.parameters(), *fn.buffers()]
     resource = _resource(given, "explain")
     backend = resource.backend
     with backend.step_log("explain") as log:

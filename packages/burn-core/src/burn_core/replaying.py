@@ -127,9 +127,12 @@ class Writer:
         """Return the lines behind the arguments, whose values stand in `v0`, `v1`, ..."""
         replay, places, scope = self.replay, self.places, self.scope
         lines: list[str] = []
-        if places.held:
-            scope["SAME"] = self.resource.backend.same_objects(places.held)
+        if places.held.containers:
+            scope["SAME"] = self.resource.backend.same_objects(places.held.containers)
             lines.append("if not SAME(): return NOT_SERVED")
+        for k, look in enumerate(places.held.looks):
+            scope |= {f"LOOK{k}": look, f"SEEN{k}": look()}
+            lines.append(f"if LOOK{k}() != SEEN{k}: return NOT_SERVED")
         owners: list[str] = []
         for t in places.fixed():
             name = f"T{len(owners)}"
@@ -147,8 +150,11 @@ class Writer:
             if names:
                 lines.append(f"{', '.join(names)}, = m{k}")
             owners += names
-            ids = [*map(id, part.step_settings())]  # `places` holds what they are of
-            scope |= {f"SETTINGS{k}": part.step_settings, f"I{k}": ids, "ID": id, "MAP": map}
+            found = part.step_settings()
+            plain = not any(s.__class__ in (list, dict) for s in found)
+            settings = part.step_settings if plain else partial(places.settings, part)
+            ids = [*map(id, settings())]  # `places` holds what they are of
+            scope |= {f"SETTINGS{k}": settings, f"I{k}": ids, "ID": id, "MAP": map}
             lines.append(f"if [*MAP(ID, SETTINGS{k}())] != I{k}: return NOT_SERVED")
         for k, t in enumerate(places.tensors()):
             scope[f"H{k}"] = t.v.shape

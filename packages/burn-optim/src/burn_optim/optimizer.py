@@ -408,7 +408,7 @@ class Optimizer:
     def step_settings(self) -> list[Any]:
         """Return what else a step depends on, one object each."""
         settings = [v for o in self._every() for k, v in vars(o).items()
-                    if k != "lr" and not k.startswith("_")]  # fmt: skip
+                    if k not in ("lr", "groups") and not k.startswith("_")]  # fmt: skip
         # Whose state it has, too: that is the order of the tensors.
         return [*settings, *self.groups, *(p for o in self._every() for p in o._state)]
 
