@@ -15,5 +15,6 @@ from burn_autodiff.rules import (
     recurrent as recurrent,
     reduce as reduce,
     shape as shape,
+    special as special,
 )
 from burn_autodiff.rules.table import RULES as RULES, Call as Call, Rule as Rule, rule as rule

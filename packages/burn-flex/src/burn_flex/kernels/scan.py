@@ -65,3 +65,16 @@ def _running(ufunc: np.ufunc) -> Fn:
 
 maker("cummax", checked=True, quiet=True)(_running(np.maximum))
 maker("cummin", checked=True, quiet=True)(_running(np.minimum))
+
+
+@maker("logcumsumexp", checked=True)
+def logcumsumexp(native: np.dtype[Any]) -> Fn:
+    """log(cumsum(exp(x))) along a dim."""
+    wider = _wider(native)
+
+    def scanned(x: Array, dim: int) -> Any:
+        if not x.ndim:
+            return x
+        return np.logaddexp.accumulate(x, dim, wider).astype(native, copy=False)
+
+    return scanned

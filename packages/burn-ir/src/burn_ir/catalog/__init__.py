@@ -9,4 +9,5 @@ from burn_ir.catalog import (
     random as random,
     reduce as reduce,
     shape as shape,
+    special as special,
 )

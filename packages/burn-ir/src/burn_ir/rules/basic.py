@@ -228,6 +228,17 @@ def scan(name: str, out: str = "acc") -> Callable[..., Spec]:
     return rule
 
 
+def scan_float(name: str) -> Callable[..., Spec]:
+    """Rule of a scan of floats that keeps the dtype."""
+
+    def rule(x: Spec, dim: int) -> Spec:
+        check_dtype(name, "float", x)
+        dim_index(name, dim, x.rank)
+        return x
+
+    return rule
+
+
 def scan_pair(name: str) -> Callable[..., tuple[Spec, Spec]]:
     """Rule of cummax and cummin: (values, indices)."""
 
@@ -310,4 +321,12 @@ def gelu(x: Spec, approximate: str) -> Spec:
     check_dtype("gelu", "float", x)
     if approximate not in ("none", "tanh"):
         raise ArgumentError("gelu", "approximate is none or tanh", got=repr(approximate))
+    return x
+
+
+def polygamma(x: Spec, n: int) -> Spec:
+    """Rule of polygamma: n counts derivatives of digamma, from 1."""
+    check_dtype("polygamma", "float", x)
+    if n.__class__ is not int or not 1 <= n <= 100:
+        raise ArgumentError("polygamma", "n is a whole number from 1 to 100", got=repr(n))
     return x

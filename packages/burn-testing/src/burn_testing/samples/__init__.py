@@ -20,6 +20,7 @@ from burn_testing.samples import (  # noqa: F401 - importing fills the tables
     reduce,
     resample,
     shape,
+    special,
 )
 from burn_testing.samples.sample import (
     ERRORS as ERRORS,
