@@ -84,9 +84,9 @@ def test_the_table_in_the_documentation_is_the_catalogue() -> None:
 
 
 def test_free_functions_take_what_methods_take() -> None:
-    # where: the condition leads, as in PyTorch; backward takes many outputs; grad transforms.
+    # polygamma: the order leads; where: the condition leads, as in PyTorch; backward takes many outputs; grad transforms.
     functions, different = public(), []
-    own_way = {"burn.where", "burn.backward", "burn.grad"}
+    own_way = {"burn.where", "burn.backward", "burn.grad", "burn.polygamma"}
     for called, fn in functions.items():
         method = functions.get(called.replace("burn.", "Tensor."))
         if called in own_way or not called.startswith("burn.") or method is None:

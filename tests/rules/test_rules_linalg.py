@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+import burn
+
 
 @pytest.mark.parametrize(
     ("left", "right"),
@@ -131,3 +133,53 @@ def test_an_output_reached_directly_and_through_a_saved_value_adds_up(
     way, h = rand(3, 3), 1e-5
     high, low = (float(rules.numpy(loss(start + s * way)[1])) for s in (h, -h))
     np.testing.assert_allclose((slope * way).sum(), (high - low) / (2 * h), rtol=1e-5)
+
+
+@pytest.mark.parametrize("shape", [(3, 3), (2, 4, 4)])
+@pytest.mark.parametrize("upper", [False, True])
+def test_factors_of_symmetric_matrices(rand: Any, shape: tuple[int, ...], upper: bool) -> None:
+    # The rules are those of symmetric changes: checked on matrices made symmetric.
+    device = burn.device("flex").autodiff()
+    a = rand(*shape)
+
+    def taken(x: Any) -> Any:
+        square = x @ x.mT + burn.eye(shape[-1], dtype=burn.float64, device=device)
+        factor = burn.linalg.cholesky(square, upper=upper)
+        values, vectors = burn.linalg.eigh(square, "U" if upper else "L")
+        # Vectors have no sign: their products with themselves have one.
+        pairs = vectors[..., :, :1] * vectors[..., :1, :1]
+        return (factor.sin()).sum() + (values * values).sum() + (pairs * pairs.cos()).sum()
+
+    first = numeric(taken, a, device)
+    grad = burn.grad(taken)(burn.tensor(a, device=device))
+    np.testing.assert_allclose(grad.numpy(), first, rtol=2e-6, atol=2e-7)
+
+    def slope(x: Any) -> Any:
+        return (burn.grad(taken)(x) * burn.tensor(np.cos(a), device=device)).sum()
+
+    second = burn.grad(slope)(burn.tensor(a, device=device))
+    np.testing.assert_allclose(second.numpy(), numeric(slope, a, device), rtol=2e-5, atol=2e-6)
+
+
+def numeric(fn: Any, x: Any, device: Any) -> Any:
+    out = np.zeros(x.shape)
+    for at in np.ndindex(*x.shape):
+        ends = []
+        for step in (1e-5, -1e-5):
+            moved = x.copy()
+            moved[at] += step
+            ends.append(fn(burn.tensor(moved, device=device)).item())
+        out[at] = (ends[0] - ends[1]) / 2e-5
+    return out
+
+
+def test_gradients_of_symmetric_factors_are_symmetric() -> None:
+    device = burn.device("flex").autodiff()
+    a = np.array([[4.0, 1.0, 0.5], [1.0, 3.0, -0.7], [0.5, -0.7, 2.0]])
+    x = burn.tensor(a, device=device)
+    for fn in (
+        lambda t: burn.linalg.cholesky(t).sin().sum(),
+        lambda t: burn.linalg.eigh(t).eigenvectors[:, 0].square().sin().sum(),
+    ):
+        grad = burn.grad(fn)(x).numpy()
+        np.testing.assert_allclose(grad, grad.T, atol=1e-12)

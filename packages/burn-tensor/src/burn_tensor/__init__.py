@@ -53,6 +53,7 @@ from burn_tensor.joins import (
     vstack,
     where,
 )
+from burn_tensor.limits import can_cast, finfo, iinfo, result_type
 from burn_tensor.named import MinMax, StdMean, ValuesIndices, VarMean
 from burn_tensor.printing import set_printoptions
 from burn_tensor.random import (
@@ -70,6 +71,7 @@ from burn_tensor.random import (
     uniform,
 )
 from burn_tensor.reading import read_async
+from burn_tensor.sums import cumulative_trapezoid, polygamma, trapezoid
 from burn_tensor.tensor import Tensor
 
 __all__ = [
@@ -89,6 +91,7 @@ __all__ = [
     "broadcast_shapes",
     "broadcast_tensors",
     "bucketize",
+    "can_cast",
     "cartesian_prod",
     "cat",
     "checkpoint",
@@ -96,12 +99,14 @@ __all__ = [
     "combinations",
     "concat",
     "concatenate",
+    "cumulative_trapezoid",
     "dstack",
     "einsum",
     "empty",
     "empty_like",
     "eye",
     "fft",
+    "finfo",
     "from_dlpack",
     "from_numpy",
     "full",
@@ -109,6 +114,7 @@ __all__ = [
     "functional",
     "grad",
     "hstack",
+    "iinfo",
     "is_tensor",
     "isin",
     "kron",
@@ -121,6 +127,7 @@ __all__ = [
     "normal",
     "ones",
     "ones_like",
+    "polygamma",
     "pow",
     "promote_types",
     "rand",
@@ -131,11 +138,13 @@ __all__ = [
     "randn_like",
     "randperm",
     "read_async",
+    "result_type",
     "searchsorted",
     "set_printoptions",
     "stack",
     "tensor",
     "tensordot",
+    "trapezoid",
     "tril_indices",
     "triu_indices",
     "uniform",

@@ -28,6 +28,7 @@ addcdiv = free(Tensor.addcdiv)
 addcmul = free(Tensor.addcmul)
 addmm = free(Tensor.addmm)
 addmv = free(Tensor.addmv)
+addr = free(Tensor.addr)
 all = free(Tensor.all)
 allclose = free(Tensor.allclose)
 amax = free(Tensor.amax)
@@ -62,12 +63,16 @@ bmm = free(Tensor.bmm)
 broadcast_to = free(Tensor.broadcast_to)
 cdist = free(Tensor.cdist)
 ceil = free(Tensor.ceil)
+cholesky = free(Tensor.cholesky)
+cholesky_inverse = free(Tensor.cholesky_inverse)
+cholesky_solve = free(Tensor.cholesky_solve)
 chunk = free(Tensor.chunk)
 clamp = free(Tensor.clamp)
 clamp_max = free(Tensor.clamp_max)
 clamp_min = free(Tensor.clamp_min)
 clip = free(Tensor.clip)
 clone = free(Tensor.clone)
+copysign = free(Tensor.copysign)
 corrcoef = free(Tensor.corrcoef)
 cos = free(Tensor.cos)
 cosh = free(Tensor.cosh)
@@ -80,17 +85,25 @@ cumprod = free(Tensor.cumprod)
 cumsum = free(Tensor.cumsum)
 deg2rad = free(Tensor.deg2rad)
 dequantize = free(Tensor.dequantize)
+det = free(Tensor.det)
 detach = free(Tensor.detach)
 diag = free(Tensor.diag)
 diag_embed = free(Tensor.diag_embed)
+diagflat = free(Tensor.diagflat)
 diagonal = free(Tensor.diagonal)
+diagonal_scatter = free(Tensor.diagonal_scatter)
+diff = free(Tensor.diff)
+digamma = free(Tensor.digamma)
 dist = free(Tensor.dist)
 div = free(Tensor.div)
 divide = free(Tensor.divide)
 dot = free(Tensor.dot)
+dsplit = free(Tensor.dsplit)
 eq = free(Tensor.eq)
 equal = free(Tensor.equal)
 erf = free(Tensor.erf)
+erfc = free(Tensor.erfc)
+erfinv = free(Tensor.erfinv)
 exp = free(Tensor.exp)
 exp2 = free(Tensor.exp2)
 expm1 = free(Tensor.expm1)
@@ -103,6 +116,8 @@ flipud = free(Tensor.flipud)
 float_power = free(Tensor.float_power)
 floor = free(Tensor.floor)
 floor_divide = free(Tensor.floor_divide)
+fmax = free(Tensor.fmax)
+fmin = free(Tensor.fmin)
 fmod = free(Tensor.fmod)
 frac = free(Tensor.frac)
 gather = free(Tensor.gather)
@@ -111,7 +126,9 @@ ger = free(Tensor.ger)
 greater = free(Tensor.greater)
 greater_equal = free(Tensor.greater_equal)
 gt = free(Tensor.gt)
+heaviside = free(Tensor.heaviside)
 histc = free(Tensor.histc)
+hsplit = free(Tensor.hsplit)
 hypot = free(Tensor.hypot)
 index_add = free(Tensor.index_add)
 index_copy = free(Tensor.index_copy)
@@ -119,22 +136,30 @@ index_fill = free(Tensor.index_fill)
 index_put = free(Tensor.index_put)
 index_select = free(Tensor.index_select)
 inner = free(Tensor.inner)
+inverse = free(Tensor.inverse)
 is_floating_point = free(Tensor.is_floating_point)
 isclose = free(Tensor.isclose)
 isfinite = free(Tensor.isfinite)
 isinf = free(Tensor.isinf)
 isnan = free(Tensor.isnan)
+isneginf = free(Tensor.isneginf)
+isposinf = free(Tensor.isposinf)
 kthvalue = free(Tensor.kthvalue)
+ldexp = free(Tensor.ldexp)
 le = free(Tensor.le)
 lerp = free(Tensor.lerp)
 less = free(Tensor.less)
 less_equal = free(Tensor.less_equal)
+lgamma = free(Tensor.lgamma)
 log = free(Tensor.log)
 log10 = free(Tensor.log10)
 log1p = free(Tensor.log1p)
 log2 = free(Tensor.log2)
 log_softmax = free(Tensor.log_softmax)
 logaddexp = free(Tensor.logaddexp)
+logaddexp2 = free(Tensor.logaddexp2)
+logcumsumexp = free(Tensor.logcumsumexp)
+logdet = free(Tensor.logdet)
 logical_and = free(Tensor.logical_and)
 logical_not = free(Tensor.logical_not)
 logical_or = free(Tensor.logical_or)
@@ -146,6 +171,8 @@ masked_fill = free(Tensor.masked_fill)
 masked_scatter = free(Tensor.masked_scatter)
 masked_select = free(Tensor.masked_select)
 matmul = free(Tensor.matmul)
+matrix_exp = free(Tensor.matrix_exp)
+matrix_power = free(Tensor.matrix_power)
 max = free(Tensor.max)
 maximum = free(Tensor.maximum)
 mean = free(Tensor.mean)
@@ -159,6 +186,7 @@ msort = free(Tensor.msort)
 mul = free(Tensor.mul)
 multiply = free(Tensor.multiply)
 mv = free(Tensor.mv)
+mvlgamma = free(Tensor.mvlgamma)
 nan_to_num = free(Tensor.nan_to_num)
 nanmean = free(Tensor.nanmean)
 nansum = free(Tensor.nansum)
@@ -172,6 +200,7 @@ not_equal = free(Tensor.not_equal)
 numel = free(Tensor.numel)
 outer = free(Tensor.outer)
 permute = free(Tensor.permute)
+pinverse = free(Tensor.pinverse)
 prod = free(Tensor.prod)
 quantile = free(Tensor.quantile)
 quantize = free(Tensor.quantize)
@@ -191,14 +220,20 @@ scatter = free(Tensor.scatter)
 scatter_add = free(Tensor.scatter_add)
 scatter_reduce = free(Tensor.scatter_reduce)
 select = free(Tensor.select)
+select_scatter = free(Tensor.select_scatter)
 sgn = free(Tensor.sgn)
 sigmoid = free(Tensor.sigmoid)
 sign = free(Tensor.sign)
+signbit = free(Tensor.signbit)
 sin = free(Tensor.sin)
+sinc = free(Tensor.sinc)
 sinh = free(Tensor.sinh)
+slice_scatter = free(Tensor.slice_scatter)
+slogdet = free(Tensor.slogdet)
 softmax = free(Tensor.softmax)
 sort = free(Tensor.sort)
 split = free(Tensor.split)
+split_with_sizes = free(Tensor.split_with_sizes)
 sqrt = free(Tensor.sqrt)
 square = free(Tensor.square)
 squeeze = free(Tensor.squeeze)
@@ -226,10 +261,12 @@ trunc = free(Tensor.trunc)
 unbind = free(Tensor.unbind)
 unflatten = free(Tensor.unflatten)
 unique = free(Tensor.unique)
+unique_consecutive = free(Tensor.unique_consecutive)
 unsqueeze = free(Tensor.unsqueeze)
 var = free(Tensor.var)
 var_mean = free(Tensor.var_mean)
 vdot = free(Tensor.vdot)
+vsplit = free(Tensor.vsplit)
 xlogy = free(Tensor.xlogy)
 
 __all__ = [
@@ -242,6 +279,7 @@ __all__ = [
     "addcmul",
     "addmm",
     "addmv",
+    "addr",
     "all",
     "allclose",
     "amax",
@@ -276,12 +314,16 @@ __all__ = [
     "broadcast_to",
     "cdist",
     "ceil",
+    "cholesky",
+    "cholesky_inverse",
+    "cholesky_solve",
     "chunk",
     "clamp",
     "clamp_max",
     "clamp_min",
     "clip",
     "clone",
+    "copysign",
     "corrcoef",
     "cos",
     "cosh",
@@ -294,17 +336,25 @@ __all__ = [
     "cumsum",
     "deg2rad",
     "dequantize",
+    "det",
     "detach",
     "diag",
     "diag_embed",
+    "diagflat",
     "diagonal",
+    "diagonal_scatter",
+    "diff",
+    "digamma",
     "dist",
     "div",
     "divide",
     "dot",
+    "dsplit",
     "eq",
     "equal",
     "erf",
+    "erfc",
+    "erfinv",
     "exp",
     "exp2",
     "expm1",
@@ -317,6 +367,8 @@ __all__ = [
     "float_power",
     "floor",
     "floor_divide",
+    "fmax",
+    "fmin",
     "fmod",
     "frac",
     "gather",
@@ -325,7 +377,9 @@ __all__ = [
     "greater",
     "greater_equal",
     "gt",
+    "heaviside",
     "histc",
+    "hsplit",
     "hypot",
     "index_add",
     "index_copy",
@@ -333,22 +387,30 @@ __all__ = [
     "index_put",
     "index_select",
     "inner",
+    "inverse",
     "is_floating_point",
     "isclose",
     "isfinite",
     "isinf",
     "isnan",
+    "isneginf",
+    "isposinf",
     "kthvalue",
+    "ldexp",
     "le",
     "lerp",
     "less",
     "less_equal",
+    "lgamma",
     "log",
     "log1p",
     "log2",
     "log10",
     "log_softmax",
     "logaddexp",
+    "logaddexp2",
+    "logcumsumexp",
+    "logdet",
     "logical_and",
     "logical_not",
     "logical_or",
@@ -360,6 +422,8 @@ __all__ = [
     "masked_scatter",
     "masked_select",
     "matmul",
+    "matrix_exp",
+    "matrix_power",
     "max",
     "maximum",
     "mean",
@@ -373,6 +437,7 @@ __all__ = [
     "mul",
     "multiply",
     "mv",
+    "mvlgamma",
     "nan_to_num",
     "nanmean",
     "nansum",
@@ -386,6 +451,7 @@ __all__ = [
     "numel",
     "outer",
     "permute",
+    "pinverse",
     "prod",
     "quantile",
     "quantize",
@@ -405,14 +471,20 @@ __all__ = [
     "scatter_add",
     "scatter_reduce",
     "select",
+    "select_scatter",
     "sgn",
     "sigmoid",
     "sign",
+    "signbit",
     "sin",
+    "sinc",
     "sinh",
+    "slice_scatter",
+    "slogdet",
     "softmax",
     "sort",
     "split",
+    "split_with_sizes",
     "sqrt",
     "square",
     "squeeze",
@@ -440,10 +512,12 @@ __all__ = [
     "unbind",
     "unflatten",
     "unique",
+    "unique_consecutive",
     "unsqueeze",
     "var",
     "var_mean",
     "vdot",
+    "vsplit",
     "xlogy",
 ]  # fmt: skip
 

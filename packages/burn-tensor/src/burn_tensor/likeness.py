@@ -1,4 +1,4 @@
-"""New tensors on the device of another: `x.new_zeros(...)`."""
+"""New tensors on the device of another: `x.new_zeros(...)`, and draws by what x holds."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from burn_dispatch import Device
 from burn_std import DType
 from burn_tensor.arguments import Number, flat
 from burn_tensor.guard import guard_methods
-from burn_tensor.methods import Methods
+from burn_tensor.methods import Methods, as_tensor
 
 if TYPE_CHECKING:
     from burn_tensor.tensor import Tensor
@@ -83,3 +83,41 @@ class LikenessMethods(Methods):
             (2,)
         """
         return self.new_full(flat("new_empty", "size", size), 0, dtype=dtype, device=device)
+
+    # ---- draws ---------------------------------------------------------------------------------
+
+    def bernoulli(self, p: float | None = None) -> Tensor:
+        """Return 1 with the probability that each element says, else 0; see `burn.bernoulli`.
+
+        Args:
+            p: one probability for all, in place of the elements.
+
+        Gradient: none.
+
+        Example:
+            >>> burn.tensor([0.0, 1.0]).bernoulli()
+            tensor([0., 1.])
+        """
+        from burn_tensor.random import bernoulli  # written over tensors
+
+        return bernoulli(as_tensor(self), p)
+
+    def multinomial(self, num_samples: int, replacement: bool = False) -> Tensor:
+        """Return indices drawn with the given weights, per row; see `burn.multinomial`.
+
+        Args:
+            num_samples: how many to draw per row.
+            replacement: an index may come again; else each at most once.
+
+        Raises:
+            ArgumentError: more samples than elements, without replacement.
+
+        Gradient: none.
+
+        Example:
+            >>> burn.tensor([0.0, 1.0]).multinomial(1)
+            tensor([1])
+        """
+        from burn_tensor.random import multinomial  # written over tensors
+
+        return multinomial(as_tensor(self), num_samples, replacement)

@@ -73,6 +73,15 @@ class ShapeMethods(Methods):
         """Number of dims."""
         return len(self.v.shape)
 
+    def element_size(self) -> int:
+        """Return the bytes of one element.
+
+        Example:
+            >>> burn.zeros(1).element_size()
+            4
+        """
+        return self.dtype.itemsize
+
     @property
     def itemsize(self) -> int:
         """Bytes of one element."""

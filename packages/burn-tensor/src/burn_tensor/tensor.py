@@ -17,17 +17,20 @@ from burn_tensor.arithmetic import ArithmeticMethods
 from burn_tensor.autograd import AutogradMethods, refuse_assignment
 from burn_tensor.comparison import ComparisonMethods
 from burn_tensor.convert import ConvertMethods
+from burn_tensor.edits import EditMethods
 from burn_tensor.elementwise import ElementwiseMethods
 from burn_tensor.indexing import SLICES, WINDOWS, getitem, parts_of, read_window, setitem
 from burn_tensor.interop import InteropMethods
 from burn_tensor.likeness import LikenessMethods
 from burn_tensor.lookup import LookupMethods, value_like
+from burn_tensor.matrices import MatrixMethods
 from burn_tensor.order import OrderMethods
 from burn_tensor.parts import PartMethods
 from burn_tensor.printing import render
 from burn_tensor.product import ProductMethods
 from burn_tensor.reduce import ReduceMethods
 from burn_tensor.shape import ShapeMethods
+from burn_tensor.special import SpecialMethods
 
 
 def _calibrated() -> int:
@@ -55,12 +58,15 @@ class Tensor(
     ArithmeticMethods,
     ComparisonMethods,
     ElementwiseMethods,
+    SpecialMethods,
     ReduceMethods,
     ShapeMethods,
     PartMethods,
+    EditMethods,
     LookupMethods,
     OrderMethods,
     ProductMethods,
+    MatrixMethods,
     AutogradMethods,
     ConvertMethods,
     InteropMethods,

@@ -256,6 +256,44 @@ def _qr_tall(c: Call, gq: Tensor, gr: Tensor, q: Tensor, r: Tensor) -> Tensor:
     return _over(c, add_some(c, gq, ops.matmul(q, mirrored)), r, True)
 
 
+@rule("cholesky", saves="out")
+def cholesky(c: Call, g: Tensor, out: Tensor) -> Grads:
+    """X = L L': (L^-T (P + P') L^-1) / 2, P = tril(L' dL) with half its diagonal.
+
+    Symmetric, as if every change of x were; a factor U is L'.
+    """
+    ops, upper = c.ops, c.attrs[0]
+    if upper:
+        out, g = transpose(c, out), transpose(c, g)
+    p = ops.tril(ops.matmul(transpose(c, out), g), 0)
+    p = ops.sub(p, ops.mul(ops.mul(p, ops.cast(_eye(c, p.shape[-1]), p.dtype)), 0.5))
+    both = ops.mul(ops.add(p, transpose(c, p)), 0.5)
+    half = ops.triangular_solve(out, both, False, True, False)
+    return transpose(c, ops.triangular_solve(out, transpose(c, half), False, True, False))
+
+
+@rule("eigh", saves="eigenvalues eigenvectors")
+def eigh(c: Call, g: Any, values: Tensor, vectors: Tensor) -> Grads:
+    """V ((V' dV) / E + diag(dw)) V', E_ij = w_j - w_i off the diagonal.
+
+    Needs distinct eigenvalues where dV arrives. Symmetric, as if every change of x were.
+    """
+    ops = c.ops
+    n, last = values.shape[-1], len(c.shapes[0]) - 1
+    eye = _eye(c, n)
+    across, down = ops.unsqueeze(values, (last - 1,)), ops.unsqueeze(values, (last,))
+    core = None
+    if g[1] is not None:
+        # Only the skew part counts: turning vectors and changing their length is no change of x.
+        turn = ops.mul(_skew(c, ops.matmul(transpose(c, vectors), g[1])), 0.5)
+        gap = ops.where(eye, ops.scalar(1.0, values.dtype), ops.sub(across, down))
+        core = ops.div(turn, gap)
+    if g[0] is not None:
+        straight = ops.mul(ops.cast(eye, values.dtype), ops.unsqueeze(g[0], (last - 1,)))
+        core = add_some(c, core, straight)
+    return ops.matmul(ops.matmul(vectors, core), transpose(c, vectors))
+
+
 @rule("svd", saves="U S Vh")
 def svd(c: Call, g: Any, u: Tensor, s: Tensor, vh: Tensor) -> Grads:
     """U ((skew(U' dU) / E) S + S (skew(V' dV) / E) + diag(dS)) V', skew(X) = X - X',

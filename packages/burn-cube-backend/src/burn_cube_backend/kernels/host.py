@@ -19,7 +19,7 @@ from burn_cube_backend.table import kernel
 from burn_ir import CATALOG
 from burn_std import PluginGroup, parse_dtype
 
-ON_HOST = ("det", "solve", "triangular_solve", "lu", "qr", "svd", "ctc_loss")
+ON_HOST = ("det", "solve", "triangular_solve", "lu", "qr", "svd", "cholesky", "eigh", "ctc_loss")
 
 
 @cache

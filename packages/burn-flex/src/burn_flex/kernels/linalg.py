@@ -143,6 +143,32 @@ def lu(x: Array, pivot: bool) -> tuple[Array, Array, Array]:
     return permutation, lower.reshape(*batch, m, k), upper.reshape(*batch, k, n)
 
 
+@wide("cholesky")
+def cholesky(x: Array, upper: bool) -> Array:
+    """The factor of [..., n, n] from its triangle; LAPACK reads the lower one."""
+    try:
+        lower = np.linalg.cholesky(np.swapaxes(x, -1, -2) if upper else x)
+    except np.linalg.LinAlgError:
+        raise ExecutionError(
+            "cholesky", "the matrix must be positive definite",
+            got="a matrix in the batch that is not",
+            remedy="Add a small multiple of the identity, or factorise with linalg.eigh.",
+        ) from None  # fmt: skip
+    return np.swapaxes(lower, -1, -2) if upper else lower
+
+
+@wide("eigh")
+def eigh(x: Array, upper: bool) -> tuple[Array, Array]:
+    """Eigenvalues, ascending, and eigenvectors as columns of symmetric [..., n, n]."""
+    try:
+        found: Any = np.linalg.eigh(x, "U" if upper else "L")
+    except np.linalg.LinAlgError:
+        raise ExecutionError(
+            "eigh", "the algorithm must converge", got="a matrix with NaN or inf"
+        ) from None
+    return found.eigenvalues, found.eigenvectors
+
+
 @wide("qr")
 def qr(x: Array, mode: str) -> tuple[Array, Array]:
     """x = Q R with LAPACK's signs; mode r leaves Q empty."""

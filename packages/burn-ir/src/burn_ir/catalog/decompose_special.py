@@ -66,9 +66,9 @@ def erfc(ops: Ops, x: Tensor) -> Tensor:
 
 @in_f32()
 def polygamma(ops: Ops, x: Tensor, n: int) -> Tensor:
-    """Return (-1)^(n + 1) n! zeta(n + 1, x), zeta by Euler and Maclaurin;
+    """Return (-1)^(n + 1) n! zeta(n + 1, x), zeta by Euler and Maclaurin.
 
-    below 1/2 by reflection, (-1)^n polygamma(n, 1 - x) - pi d^n cot(pi x) / dx^n.
+    Below 1/2 by reflection, (-1)^n polygamma(n, 1 - x) - pi d^n cot(pi x) / dx^n.
     """
     turned = ops.lt(x, 0.5)
     # Terms of one sign, the smallest first.

@@ -27,6 +27,12 @@ op("qr", "x", "mode", la.qr, "opaque", "x = Q R", accepts="float", cost="compute
    outputs="Q R", grade="optional")
 op("svd", "x", "full", la.svd, "opaque", "x = U diag(S) Vh", accepts="float", cost="compute",
    outputs="U S Vh", grade="optional")
+op("cholesky", "x", "upper", la.square_matrix("cholesky", "same"), "opaque",
+   "L with x = L L^T, or U with x = U^T U; reads that triangle alone", accepts="float",
+   cost="compute", grade="optional")
+op("eigh", "x", "upper", la.eigh, "opaque",
+   "eigenvalues, ascending, and eigenvectors of symmetric x; reads one triangle alone",
+   accepts="float", cost="compute", outputs="eigenvalues eigenvectors", grade="optional")
 op("rfft", "x", "dim norm n#", la.rfft, "opaque", "real Fourier transform: (real, imag)",
    accepts="float", lift=True, outputs="real imag", grade="optional", autocast="f32")
 op("irfft", "real^ imag?^", "dim norm n#", la.irfft, "opaque",

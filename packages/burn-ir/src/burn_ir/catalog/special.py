@@ -57,6 +57,17 @@ _ERFC = (
     -0.6129079543658122, 0.3760189076418078, 0.21597949611726697, -0.2543669034060866,
     0.03223272456081211,
 )  # fmt: skip
+# digamma(y) / (y - root) of y - 1.5, for y in [1, 2]; the root in two parts, one exact in f32.
+_NEAR_ROOT = (
+    0.9510558760318328, -0.4236274212814606, 0.24054248424078697, -0.14840492305388092,
+    0.09498872445289039, -0.06192213327548831, 0.040760833940846085, -0.026975796659787055,
+    0.017907248317313294, -0.011908220105959716, 0.007927021796868154, -0.005279937255532708,
+    0.003518106563802472, -0.0023454947397380833, 0.0015633696313653504, -0.0010364584817312839,
+    0.0006909255761282986, -0.00048595039220036254, 0.00032395945401345196,
+    -0.00014480643368061614, 9.653646261410062e-05, -0.0001782188548855923,
+    0.00011881232908510335,
+)  # fmt: skip
+_ROOT = (1.4616321325302124, 1.2438149938918909e-08)
 # B[2k] / (2k (2k - 1)), of the expansion of lgamma, and B[2k] / 2k, of that of digamma.
 _STIRLING = (1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188, -691 / 360360, 1 / 156,
              -3617 / 122400, 43867 / 244188)  # fmt: skip
@@ -72,9 +83,9 @@ def _series(t: str, coefficients: tuple[float, ...]) -> str:
 
 
 def _lgamma() -> str:
-    """From [1.5, 2.5] by steps of one up to 8.5 and down to 0, beyond by Stirling's series;
+    """From [1.5, 2.5] by steps of one up to 8.5 and down to 0, beyond by Stirling's series.
 
-    below 0 by reflection, log(pi) - log|x| - log|sin(pi x)| - lgamma|x|.
+    Below 0 by reflection, log(pi) - log|x| - log|sin(pi x)| - lgamma|x|.
     """
     a = "abs(x)"
     n = f"maximum(minimum(floor({a} - 1.5), 6), -2)"
@@ -92,15 +103,24 @@ def _lgamma() -> str:
 
 
 def _digamma() -> str:
-    """By steps of one up to 10, beyond by the asymptotic series; below 0 by reflection."""
+    """From [1, 2] by steps of one up to 10 and down to 0, beyond by the asymptotic series.
+
+    Below 0 by reflection, digamma(1 - x) - pi / tan(pi x).
+    """
     t = "where(x < 0, 1 - x, x)"
-    steps = "0"
-    for k in range(9, -1, -1):
-        here = f"({t} + {k})" if k else t  # 0 added would lose the sign of -0.0
-        steps = f"({steps} + where(floor({t}) < {10 - k}, 1 / {here}, 0))"
-    y = f"where({t} < 10, {t} + (10 - floor({t})), {t})"
-    z = f"(1 / ({y} * {y}))"
-    value = f"log({y}) - 0.5 / {y} - {z} * {_series(z, _PSI)} - {steps}"
+    n = f"minimum(floor({t}) - 1, 8)"
+    y = f"({t} - {n})"
+    # The smallest first; of -0.0 nothing but the reciprocal keeps the sign.
+    above = "0"
+    for k in range(7, -1, -1):
+        above = f"({above} + where({n} > {k}, 1 / ({y} + {k}), 0))"
+    steps = f"where({n} < 0, -1 / {t}, {above})"
+    middle = (
+        f"({y} - {_ROOT[0]!r} - {_ROOT[1]!r}) * {_series(f'({y} - 1.5)', _NEAR_ROOT)} + {steps}"
+    )
+    z = f"(1 / ({t} * {t}))"
+    far = f"log({t}) - 0.5 / {t} - {z} * {_series(z, _PSI)}"
+    value = f"where({t} >= 10, {far}, {middle})"
     turn = "where(x < 0, 3.141592653589793 / tan(3.141592653589793 * (x - round(x))), 0)"
     return f"where((x < 0) & (floor(x) == x), inf - inf, {value} - {turn})"
 
@@ -133,7 +153,7 @@ for _name, _text, _doc in (
 ):
     op(_name, "x", "", r.unary(_name, "float"), "map", _doc, lift=True, accepts="float",
        expr=_text, autocast="f32", derived="special")
-op("polygamma", "x", "n", r.polygamma, "map", "derivative of digamma, n times; n is at least 1",
+op("polygamma", "x", "n", r.polygamma, "opaque", "derivative of digamma, n times; n is at least 1",
    lift=True, accepts="float", autocast="f32", derived="special")
 op("logcumsumexp", "x", "dim", r.scan_float("logcumsumexp"), "reduce",
    "log(cumsum(exp(x))) along one dim, stable", lift=True, accepts="float", autocast="f32",

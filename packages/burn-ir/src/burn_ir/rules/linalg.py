@@ -10,15 +10,23 @@ from burn_std import ArgumentError, ShapeError
 
 
 def square_matrix(op: str, out: str) -> Any:
-    """Rule of det (batch), inverse (same) of square matrices."""
+    """Rule of det (batch), inverse and cholesky (same) of square matrices."""
 
-    def rule(x: Spec) -> Spec:
+    def rule(x: Spec, *flags: bool) -> Spec:
         check_dtype(op, "float", x)
         if x.rank < 2 or x.shape[-1] != x.shape[-2]:
             raise ShapeError(op, "needs square matrices", got=x)
         return Spec(x.shape[:-2] if out == "batch" else x.shape, x.dtype)
 
     return rule
+
+
+def eigh(x: Spec, upper: bool) -> tuple[Spec, Spec]:
+    """Rule of eigh: x [..., n, n] to values [..., n] and vectors [..., n, n]."""
+    check_dtype("eigh", "float", x)
+    if x.rank < 2 or x.shape[-1] != x.shape[-2]:
+        raise ShapeError("eigh", "needs square matrices", got=x)
+    return Spec(x.shape[:-1], x.dtype), x
 
 
 def solve(a: Spec, b: Spec, *flags: bool) -> Spec:

@@ -10,6 +10,12 @@ from burn_tensor.linalg.factor import (
     svd,
     svdvals,
 )
+from burn_tensor.linalg.least import (
+    LeastSquares,
+    lstsq,
+    matrix_exp,
+    vander,
+)
 from burn_tensor.linalg.norm import (
     matrix_norm,
     norm,
@@ -34,19 +40,36 @@ from burn_tensor.linalg.solve import (
     solve,
     solve_triangular,
 )
+from burn_tensor.linalg.symmetric import (
+    Eigh,
+    cholesky,
+    cholesky_inverse,
+    cholesky_solve,
+    eigh,
+    eigvalsh,
+)
 
-__all__ = [
+__all__ = [  # noqa: RUF022 - sorted as text, as the other namespaces are
+    "Eigh",
     "LU",
+    "LeastSquares",
     "QR",
     "SVD",
     "SlogDet",
+    "cholesky",
+    "cholesky_inverse",
+    "cholesky_solve",
     "cond",
     "cross",
     "det",
     "diagonal",
+    "eigh",
+    "eigvalsh",
     "inv",
+    "lstsq",
     "lu",
     "matmul",
+    "matrix_exp",
     "matrix_norm",
     "matrix_power",
     "matrix_rank",
@@ -59,6 +82,7 @@ __all__ = [
     "solve_triangular",
     "svd",
     "svdvals",
+    "vander",
     "vecdot",
     "vector_norm",
 ]

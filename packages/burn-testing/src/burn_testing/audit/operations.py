@@ -23,6 +23,8 @@ APART = {
     "ctc_loss": "through log_softmax",
     "quantize": "straight through",
     "dequantize": "straight through",
+    "cholesky": "of symmetric changes",
+    "eigh": "of symmetric changes",
 }
 SECTIONS = (
     "Args",

@@ -58,6 +58,28 @@ def triangular_solve(a: Array, b: Array, upper: bool, transpose: bool, unit: boo
     return np.linalg.inv(np.swapaxes(t, -1, -2) if transpose else t) @ b
 
 
+@oracle("cholesky")
+def cholesky(x: Array, upper: bool) -> Array:
+    """Column by column; the other triangle is not read."""
+    a = np.swapaxes(x, -1, -2) if upper else x
+    out = np.zeros(a.shape)
+    for j in range(a.shape[-1]):
+        row = out[..., j, :j]
+        out[..., j, j] = np.sqrt(a[..., j, j] - (row * row).sum(-1))
+        for i in range(j + 1, a.shape[-1]):
+            rest = a[..., i, j] - (out[..., i, :j] * row).sum(-1)
+            out[..., i, j] = rest / out[..., j, j]
+    return np.swapaxes(out, -1, -2) if upper else out
+
+
+@oracle("eigh")
+def eigh(x: Array, upper: bool) -> list[Array | None]:
+    """Eigenvalues only: vectors have no unique sign."""
+    half = np.triu(x) if upper else np.tril(x)
+    whole = half + np.swapaxes(half, -1, -2) - half * np.eye(x.shape[-1])
+    return [np.sort(np.linalg.eigvals(whole).real, -1), None]
+
+
 @oracle("lu")
 def lu(x: Array, pivot: bool) -> list[Array]:
     """Elimination with the largest pivot of each column."""

@@ -69,6 +69,23 @@ error("lu", "rank", ShapeError, t(3), attrs=(True,))
 error("qr", "mode", ArgumentError, t(3, 3), attrs=("full",))
 error("svd", "rank", ShapeError, t(3), attrs=(False,))
 
+_POSITIVE = [[4.0, 1.0, 0.5], [1.0, 3.0, -0.7], [0.5, -0.7, 2.0]]
+for _upper in (False, True):
+    sample("cholesky", v(_POSITIVE), attrs=(_upper,), dtypes=F, grad=False)
+    sample("cholesky", v([_POSITIVE, [[1.0, 0, 0], [0, 2, 0], [0, 0, 5]]]), attrs=(_upper,),
+           dtypes=F, grad=False)  # fmt: skip
+    sample("cholesky", v([[2.25]]), attrs=(_upper,), dtypes=F, grad=False)
+    sample("cholesky", t(0, 3, 3), attrs=(_upper,), dtypes=F, grad=False)
+    sample("eigh", v([_POSITIVE, [[1.0, 2, 3], [2, -1, 0.5], [3, 0.5, 7]]]), attrs=(_upper,),
+           dtypes=F, grad=False)  # fmt: skip
+    sample("eigh", t(2, 2, 2), attrs=(_upper,), dtypes=F, grad=False)
+    sample("eigh", t(1, 1), attrs=(_upper,), dtypes=F, grad=False)
+    sample("eigh", t(0, 3, 3), attrs=(_upper,), dtypes=F, grad=False)
+for _name in ("cholesky", "eigh"):
+    error(_name, "square", ShapeError, t(2, 3), attrs=(False,))
+    error(_name, "vector", ShapeError, t(3), attrs=(False,))
+    error(_name, "ints", DTypeError, t(2, 2), attrs=(False,), dtype="i32")
+
 for _n in (6, 7, 4, 1, 9):
     for _norm in ("backward", "ortho", "forward"):
         sample("rfft", t(2, 6), attrs=(1, _norm, _n), dtypes=F)
