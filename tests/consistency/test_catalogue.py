@@ -84,7 +84,8 @@ def test_the_table_in_the_documentation_is_the_catalogue() -> None:
 
 
 def test_free_functions_take_what_methods_take() -> None:
-    # polygamma: the order leads; where: the condition leads, as in PyTorch; backward takes many outputs; grad transforms.
+    # where: the condition leads, polygamma: the order, as in PyTorch; backward takes many outputs;
+    # grad transforms.
     functions, different = public(), []
     own_way = {"burn.where", "burn.backward", "burn.grad", "burn.polygamma"}
     for called, fn in functions.items():
