@@ -205,3 +205,28 @@ def test_items_that_do_not_go_together_are_named():
     ):  # fmt: skip
         with pytest.raises(error, match="collate"):
             list(DataLoader(InMemoryDataset(items), 2))
+
+
+def test_weights_decide_how_often_an_item_comes():
+    data = ArrayDataset(np.arange(4))
+    loader = DataLoader(data, 50, weights=[0, 1, 3, 0], samples=4000, seed=1)
+    assert len(loader) == 80
+    first, second = ([int(i) for b in loader for i in b[0].tolist()] for _ in range(2))
+    assert first != second
+    again = DataLoader(data, 50, weights=[0, 1, 3, 0], samples=4000, seed=1)
+    assert [int(i) for b in again for i in b[0].tolist()] == first
+    assert set(first) == {1, 2}
+    assert 0.7 < first.count(2) / 4000 < 0.8
+    shares = DataLoader(data, 50, weights=[0, 1, 3, 0], samples=4000, seed=1).split([None, None])
+    whole = [[int(i) for i in b[0].tolist()] for b in shares[0]]
+    assert whole[0] == first[:50]
+
+
+@pytest.mark.parametrize("settings", [
+    {"weights": [1, 2]}, {"weights": [1, -1, 1, 1]}, {"weights": [0, 0, 0, 0]},
+    {"weights": [1, 1, 1, 1], "shuffle": True}, {"samples": 3},
+    {"weights": [1, 1, 1, 1], "samples": 0},
+])  # fmt: skip
+def test_weights_without_meaning_are_refused(settings):
+    with pytest.raises(ArgumentError):
+        DataLoader(ArrayDataset(np.arange(4)), **settings)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 
+import numpy as np
 import pytest
 
 from burn_optim import SGD
 from burn_optim.lr_scheduler import (
+    ChainedScheduler,
     ComposedLR,
     ConstantLR,
     CosineAnnealingLR,
@@ -50,6 +52,7 @@ MAKERS = {
     "plateau": lambda: ReduceLROnPlateau(0.1, patience=1, cooldown=1),
     "sequential": lambda: SequentialLR([ConstantLR(0.1), ReduceLROnPlateau(0.2, patience=1)], [3]),
     "composed": lambda: ComposedLR([StepLR(0.1, step_size=2), LinearLR(1.0)], "mean"),
+    "chained": lambda: ChainedScheduler([StepLR(0.1, step_size=2), LinearLR(0.1)]),
     "warm": lambda: WarmupLR(ReduceLROnPlateau(0.1, patience=1), 3),
     "groups": lambda: GroupLR(StepLR(0.1, step_size=2), head=WarmupLR(0.2, 3)),
 }
@@ -167,3 +170,12 @@ def test_every_class_has_a_maker_above():
     made = {type(make()) for make in MAKERS.values()}
     public = {c for c in below(LRScheduler) if not c.__name__.startswith("_")}
     assert public <= made
+
+
+def test_chained_schedules_multiply_their_factors():
+    chained = ChainedScheduler([StepLR(0.1, step_size=2, gamma=0.5), LinearLR(0.1, total_iters=4)])
+    # PyTorch 2.13: ChainedScheduler([StepLR(opt, 2, 0.5), LinearLR(opt, total_iters=4)])
+    expected = [0.1 / 3, 0.05, 0.1 / 3, 0.1 * 5 / 12, 0.025, 0.025]
+    np.testing.assert_allclose([chained.rate(k) for k in range(6)], expected)
+    with pytest.raises(ArgumentError, match="one base rate"):
+        ChainedScheduler([StepLR(0.1, step_size=2), LinearLR(0.2)])

@@ -6,11 +6,11 @@ Every function returns the parameter it rebinds.
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from burn_core.parameter import Buffer, Parameter
 from burn_dispatch import Device
-from burn_std import ArgumentError, DType, DTypeError, ShapeError
+from burn_std import ArgumentError, DType, DTypeError, ShapeError, missing_name as _missing_name
 from burn_std.dtypes import float32, float64
 from burn_tensor import Tensor, eye, linalg, zeros
 
@@ -449,3 +449,11 @@ def fresh(shape: tuple[int, ...], dtype: DType | None, device: Device | None) ->
         [0.0, 0.0]
     """
     return zeros(shape, dtype=dtype, device=device)
+
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> object:
+        """Say what to write instead of a name that is not here."""
+        known = {name: f"Write burn.nn.init.{name}_(param)."} if f"{name}_" in __all__ else {}
+        raise _missing_name("burn.nn.init", name, __all__, known)

@@ -14,7 +14,7 @@ from burn_core.selection import Selector, group_of
 from burn_core.state import LoadedKeys, ModuleRecord, load_state_dict, state_dict
 from burn_core.tree import REPARAMETERIZED, aliases, items_of, rebuilt, walk
 from burn_dispatch import Device, device as named_device, to_device
-from burn_std import ArgumentError, BurnError, DType, DTypeError, nearest
+from burn_std import ArgumentError, BurnError, DType, DTypeError, nearest, unknown_keyword
 from burn_tensor import Tensor
 
 if TYPE_CHECKING:
@@ -29,6 +29,16 @@ _OTHERWISE = {
     "requires_grad_": "Use model.freeze() and model.unfreeze().",
     "zero_grad": "Gradients are values that nothing accumulates into.",
     "cuda": "Use model.to_device(burn.Device.cuda()).",
+    "cpu": "Use model.to_device(burn.Device.cpu()), or Device.flex().",
+    "compile": "Nothing to call: devices that record compile by themselves; burn.capture replays a "
+    "whole step.",
+    "type": "Use model.to_dtype(dtype).",
+    "share_memory": "Workers of a loader get arrays; parameters stay in one process.",
+    "register_full_backward_hook": "Gradients are a value: read and change it between backward "
+    "and opt.step.",
+    "register_forward_pre_hook": "Write a module that calls this one.",
+    "get_parameter": "Use dict(model.named_parameters())[path].",
+    "get_buffer": "Use dict(model.named_buffers())[path].",
     "register_buffer": "Write self.name = nn.Buffer(tensor).",
     "register_parameter": "Write self.name = nn.Parameter(tensor).",
     "add_module": "Write self.name = module.",
@@ -62,7 +72,13 @@ class ModuleMeta(type):
 
     def __call__(cls: type[M], *args: Any, **kwargs: Any) -> M:  # type: ignore[misc]
         """Make the module and remember how."""
-        made: M = super().__call__(*args, **kwargs)  # type: ignore[misc]
+        try:
+            made: M = super().__call__(*args, **kwargs)  # type: ignore[misc]
+        except TypeError:
+            error = unknown_keyword(cls.__name__, cls.__init__, kwargs, {})
+            if error is None:
+                raise
+            raise error from None
         made.__dict__[RECORDED] = ModuleConfig.record(cls, args, kwargs)
         return made
 
@@ -392,8 +408,20 @@ class Module(metaclass=ModuleMeta):
         out: Self = _Inference(grad).copied(self)
         return out
 
-    def train(self) -> Self:
-        """Return the module that `valid` was called on, or this one: the reverse of `valid`."""
+    def train(self, mode: bool = True) -> Self:
+        """Return the module that `valid` was called on, or this one: the reverse of `valid`.
+
+        Args:
+            mode: True; a module has no modes, so False is an error.
+
+        Raises:
+            BurnError: mode is False.
+        """
+        if not mode:
+            raise BurnError(
+                "train", "a module has no modes",
+                remedy="Write infer = model.valid() and call infer(x).",
+            )  # fmt: skip
         source: Self | None = self.__dict__.get(SOURCE)
         if source is not None or VALID not in self.__dict__:
             return source or self

@@ -95,7 +95,13 @@ if not TYPE_CHECKING:
         "Sampler": "Write SampleDataset or ShuffledDataset, or DataLoader(..., shuffle=True).",
         "DistributedSampler": "Write loader.split(devices).",
         "RandomSampler": "Write DataLoader(..., shuffle=True).",
-        "WeightedRandomSampler": "Write SelectDataset(data, rng.choice(len(data), n, p=chances)).",
+        "WeightedRandomSampler": "Write DataLoader(..., weights=weights).",
+        "SubsetRandomSampler": "Write DataLoader(SelectDataset(data, indices), shuffle=True).",
+        "SequentialSampler": "Write DataLoader(..., shuffle=False).",
+        "BatchSampler": "Write DataLoader(..., batch_size=n, drop_last=True).",
+        "ChainDataset": "Write ComposedDataset([first, second]).",
+        "get_worker_info": "Write a data set with items by index, or IterableDataset(shards): "
+        "workers share them out.",
     }
 
     def __getattr__(name: str) -> object:

@@ -324,6 +324,12 @@ def permutation(size: int, seed: int, epoch: int) -> np.ndarray[Any, Any]:
     return np.random.Generator(np.random.Philox(key=key)).permutation(size)
 
 
+def drawn(chances: np.ndarray[Any, Any], size: int, seed: int, epoch: int) -> np.ndarray[Any, Any]:
+    """Return the items of an epoch that chances choose: a function of these and seed and epoch."""
+    key = np.array([seed & (2**64 - 1), epoch], np.uint64)
+    return np.random.Generator(np.random.Philox(key=key)).choice(len(chances), size, p=chances)
+
+
 def item_random(seed: int, epoch: int, index: int) -> np.random.Generator:
     """Return the generator of an item: a function of seed, epoch and index alone.
 
@@ -333,6 +339,19 @@ def item_random(seed: int, epoch: int, index: int) -> np.random.Generator:
         index: of the item.
     """
     key = np.random.SeedSequence([seed & (2**64 - 1), epoch, index])
+    return np.random.Generator(np.random.PCG64(key))
+
+
+def batch_random(seed: int, epoch: int, first: int) -> np.random.Generator:
+    """Return the generator of a batch: a function of seed, epoch and its first item alone.
+
+    Args:
+        seed: of the loader.
+        epoch: from 0.
+        first: index of the first item.
+    """
+    # One word more than the generators of items have, so none of them is the same.
+    key = np.random.SeedSequence([seed & (2**64 - 1), epoch, first, 1])
     return np.random.Generator(np.random.PCG64(key))
 
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from burn_dataset.collating import collate
-from burn_dataset.dataset import as_batch, item_of, item_random
+from burn_dataset.dataset import as_batch, batch_random, item_of, item_random
 from burn_dataset.stream import IterableDataset
 
 
@@ -18,7 +18,8 @@ class Recipe(NamedTuple):
 
     Attributes:
         dataset: by index, or iterable.
-        join: items to one batch; stacking if None.
+        join: items to one batch; stacking if None. With a true attribute `random` it takes a
+            generator too.
         seed: of the loader.
         batch_size: items per batch.
         drop_last: leave out a smaller last batch.
@@ -45,6 +46,13 @@ class Recipe(NamedTuple):
             item_of(self.dataset, k, item_random(self.seed, epoch, k) if random else None)
             for k in map(int, indices)
         ]
+        return self._joined(items, epoch, int(indices[0]))
+
+    def _joined(self, items: Sequence[Any], epoch: int, first: int) -> Any:
+        """Return items as a batch; a random way to join gets a generator of the batch."""
+        if self.join is not None and getattr(self.join, "random", False) is True:
+            mix: Any = self.join
+            return mix(items, batch_random(self.seed, epoch, first))
         return (self.join or collate)(items)
 
     def stream(self, epoch: int, first: int, step: int) -> Iterator[tuple[int, Any]]:
@@ -69,5 +77,5 @@ class Recipe(NamedTuple):
                         data.finish(item, self.seed, epoch, start + k)
                         for k, item in enumerate(part)
                     ]
-                yield number, (self.join or collate)(part)
+                yield number, self._joined(part, epoch, start)
             number += 1

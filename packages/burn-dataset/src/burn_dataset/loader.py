@@ -4,18 +4,34 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
 from burn_dataset.collating import to_tensors
-from burn_dataset.dataset import Dataset, permutation
+from burn_dataset.dataset import Dataset, drawn, permutation
 from burn_dataset.fetching import Recipe
 from burn_dataset.workers import Pool, run_by_indices, run_stream
 from burn_dispatch import Device
-from burn_std import ArgumentError, StoreError
+from burn_std import ArgumentError, StoreError, unknown_keyword
 
 LOG = logging.getLogger("burn.dataset")
+
+# What PyTorch's loader takes, and what to write instead.
+_OTHERWISE = {
+    "collate_fn": "Write collate=.",
+    "pin_memory": "Leave it out: batches go to the device when they are made.",
+    "pin_memory_device": "Write device=.",
+    "sampler": "Choose items with SelectDataset(data, indices) or SampleDataset(data, size, ...).",
+    "batch_sampler": "Choose items with SelectDataset(data, indices), in the order of the batches.",
+    "persistent_workers": "Leave it out: workers live as long as the loader.",
+    "prefetch_factor": "Write prefetch=.",
+    "worker_init_fn": "Write what an item needs into the data set; random ones take a generator.",
+    "multiprocessing_context": "Leave it out: workers are started clean (forkserver).",
+    "num_samples": "Write samples=, with weights=.",
+    "generator": "Write seed=.",
+    "in_order": "Leave it out: batches come in order.",
+}
 
 
 class DataLoader:
@@ -34,10 +50,14 @@ class DataLoader:
         shuffle: a new order every epoch.
         seed: decides orders and what is random in items.
         drop_last: leave out a smaller last batch.
-        collate: items to one batch of arrays; stacking if None.
+        collate: items to one batch of arrays; stacking if None. One with a true attribute `random`,
+            as `augment.Mixup`, is called with a generator that seed, epoch and batch decide.
         device: where tensors are made; the default device if None.
         num_workers: processes that make batches; 0 makes them here.
         prefetch: batches that each worker makes ahead.
+        weights: chances of the items, not negative, one each: every epoch draws anew, as often as
+            there are items, and an item may come several times or not at all.
+        samples: how many items an epoch with `weights` draws; as many as there are if None.
         timeout: seconds that a batch of a worker is waited for; 0 waits for ever.
 
     Attributes:
@@ -55,11 +75,19 @@ class DataLoader:
         [[0, 1], [2, 3], [4]]
     """
 
+    def __new__(cls, *args: Any, **kwargs: Any) -> Self:
+        """Refuse settings that there are not."""
+        error = unknown_keyword(cls.__name__, cls.__init__, kwargs, _OTHERWISE)
+        if error is not None:
+            raise error
+        return super().__new__(cls)
+
     def __init__(
-        self, dataset: Dataset[Any] | Iterable[Any], batch_size: int = 1, *, shuffle: bool = False,
+        self, dataset: Dataset[Any] | Iterable[Any], batch_size: int = 1, shuffle: bool = False, *,
         seed: int = 0, drop_last: bool = False,
         collate: Callable[[Sequence[Any]], Any] | None = None, device: Device | None = None,
         num_workers: int = 0, prefetch: int = 2, timeout: float = 0.0,
+        weights: Sequence[float] | None = None, samples: int | None = None,
     ) -> None:  # fmt: skip
         if batch_size < 1:
             raise ArgumentError("DataLoader", "batch_size must be positive", got=batch_size)
@@ -80,6 +108,13 @@ class DataLoader:
                 "DataLoader", "an iterable has no order to shuffle", got=type(dataset).__name__,
                 remedy="Use IterableDataset(...).shuffle(buffer).",
             )  # fmt: skip
+        self.weights = None if weights is None else self._chances(items, weights, shuffle)
+        if samples is not None and (weights is None or samples < 1):
+            raise ArgumentError(
+                "DataLoader", "samples is positive, and for weights", got=samples,
+                remedy="Write weights=, or choose items with SampleDataset.",
+            )  # fmt: skip
+        self.samples = samples
         self.dataset = items
         self.batch_size = batch_size
         self.shuffle = shuffle
@@ -102,6 +137,25 @@ class DataLoader:
                 len(self.dataset), batch_size,
             )  # fmt: skip
 
+    def _chances(self, items: Any, weights: Sequence[float], shuffle: bool) -> Any:
+        """Return weights as probabilities."""
+        if not self._by_index or shuffle:
+            raise ArgumentError(
+                "DataLoader", "weights choose among items by index, and their order is random",
+                got=f"shuffle {shuffle}, a {type(items).__name__}",
+            )  # fmt: skip
+        found = np.array(weights, np.float64)
+        if found.shape != (len(items),) or not (found >= 0).all() or not 0 < found.sum() < np.inf:
+            raise ArgumentError(
+                "DataLoader", "one weight per item, none negative, not all 0",
+                got=f"shape {list(found.shape)} for {len(items)} items",
+            )  # fmt: skip
+        return found / found.sum()
+
+    def _size(self) -> int:
+        """Return how many items an epoch gives out."""
+        return self.samples or len(self.dataset)
+
     @property
     def position(self) -> int:
         """Batches given out in the running epoch; set it to begin the next iteration there."""
@@ -118,7 +172,7 @@ class DataLoader:
 
     def _numbers(self) -> range:
         """Return the numbers of the batches of an epoch that are given out here."""
-        n = len(self.dataset)
+        n = self._size()
         whole = n // self.batch_size if self.drop_last else -(-n // self.batch_size)
         if self.drop_last:  # a round that is not for everybody is left out too
             whole -= whole % self._turns
@@ -155,6 +209,7 @@ class DataLoader:
                 self.dataset, self.batch_size, shuffle=self.shuffle, seed=self.seed,
                 drop_last=self.drop_last, collate=self.collate, device=device,
                 num_workers=self.num_workers, prefetch=self.prefetch, timeout=self.timeout,
+                weights=self.weights, samples=self.samples,
             )  # fmt: skip
             one._turn, one._turns = turn, len(devices)
             one.epoch = self.epoch
@@ -191,7 +246,10 @@ class DataLoader:
                 yield from (batch for _, batch in recipe.stream(epoch, first, step))
             return
         n = len(self.dataset)
-        order = permutation(n, self.seed, epoch) if self.shuffle else np.arange(n)
+        if self.weights is not None:
+            order = drawn(self.weights, self._size(), self.seed, epoch)
+        else:
+            order = permutation(n, self.seed, epoch) if self.shuffle else np.arange(n)
         size = self.batch_size
         parts = [order[k * size : (k + 1) * size] for k in self._numbers()[start:]]
         if self.num_workers:

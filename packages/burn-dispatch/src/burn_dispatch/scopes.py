@@ -197,5 +197,8 @@ def autocast(dtype: DType | None):  # type: ignore[no-untyped-def]
     given: object = dtype  # what an untyped caller passes may be anything
     known = isinstance(given, DType) and given.is_float and given.bits == 16
     if dtype is not None and not known:
-        raise DTypeError("autocast", "dtype is float16 or bfloat16", got=dtype)
+        raise DTypeError(
+            "autocast", "dtype is float16 or bfloat16", got=dtype,
+            remedy="Write burn.autocast(burn.bfloat16); it holds on every device.",
+        )  # fmt: skip
     return scope(autocast=dtype)

@@ -433,6 +433,11 @@ if not TYPE_CHECKING:
         "functional": "Write `from burn import functional`.",
         "utils": "Sequences are in burn.nn.rnn, normed weights in burn.nn.parametrizations, "
         "clipping in burn.optim.",
+        "modules": "Layers stand in burn.nn itself.",
+        "clip_grad_norm_": "Write burn.optim.clip_grad_norm(model, grads, max_norm).",
+        "grad": "Use burn.grad or loss.backward().",
+        "Container": "Use Module.",
+        "CrossMapLRN2d": "Use LocalResponseNorm.",
         "parallel": _ONE_DEVICE,
         "DataParallel": _ONE_DEVICE,
         "SyncBatchNorm": "Use BatchNorm1d, 2d or 3d; burn.core.average_buffers joins those of "

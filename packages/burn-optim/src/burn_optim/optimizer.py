@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Self
 from burn_core import Module, Parameter, ParamGroup, Selector, group_of
 from burn_optim.gradients import Gradients
 from burn_optim.placing import moved, plain_context, snapshot
-from burn_std import ArgumentError, DType, DTypeError, ShapeError, StoreError
+from burn_std import ArgumentError, DType, DTypeError, ShapeError, StoreError, unknown_keyword
 from burn_std.dtypes import int64
 from burn_tensor import Tensor
 
@@ -28,6 +28,12 @@ _OTHERWISE = {
     "zero_grad": "Nothing accumulates, there is nothing to zero.",
     "param_groups": "Look at opt.groups; hand rates to opt.step(model, grads, lr=...).",
 }
+
+# What PyTorch's optimizers take, and what to write instead.
+_SETTINGS = dict.fromkeys(
+    ("foreach", "fused", "capturable", "differentiable"),
+    "Leave it out: a step is one operation for all parameters, on every device.",
+) | {"params": "An optimizer holds no parameters: write opt.step(model, grads)."}
 
 # One rate for all, or by name of group; "" is the rate of what no group takes.
 Rates = float | Mapping[str, float]
@@ -78,6 +84,9 @@ class Optimizer:
                 got=type(args[0]).__name__,
                 remedy=f"Write opt = {name}(lr=...), and opt.step(model, grads).",
             )  # fmt: skip
+        error = unknown_keyword(cls.__name__, cls.__init__, kwargs, _SETTINGS)
+        if error is not None:
+            raise error
         made = super().__new__(cls)
         made._given = (args, kwargs)
         return made

@@ -47,6 +47,7 @@ from burn_std.errors import (
     TrainError as TrainError,
     UnsupportedOpError as UnsupportedOpError,
 )
+from burn_std.keywords import unknown_keyword as unknown_keyword
 from burn_std.places import (
     Place as Place,
     user_frame as user_frame,

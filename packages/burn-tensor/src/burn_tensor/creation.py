@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from math import ceil
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Never
 
 import ml_dtypes
 import numpy as np
@@ -17,7 +17,7 @@ from burn_backend import TensorBase
 from burn_dispatch import Device, device as named_device, plain_scalar
 from burn_std import ArgumentError, DType, DTypeError, ShapeError, dtypes as dt
 from burn_tensor.arguments import Number, as_int, flat, need_tensor
-from burn_tensor.guard import explained
+from burn_tensor.guard import explained, refused
 
 if TYPE_CHECKING:
     from burn_tensor.methods import Operations
@@ -306,13 +306,19 @@ def _dtype_of(number: Number, b: Any) -> DType:
     return out
 
 
-def zeros(*size: Any, dtype: DType | None = None, device: Device | str | None = None) -> Tensor:
+def zeros(
+    *size: Any,
+    dtype: DType | None = None,
+    device: Device | str | None = None,
+    **others: Never,
+) -> Tensor:
     """Return zeros.
 
     Args:
         size: extents, as ints or one tuple.
         dtype: of the result; else the default float.
         device: where they are made.
+        others: none; other names are an error.
 
     Example:
         >>> burn.zeros(2)
@@ -320,18 +326,26 @@ def zeros(*size: Any, dtype: DType | None = None, device: Device | str | None = 
     """
     try:
         b = context_of(device)
+        if others:
+            raise refused(empty, others, "zeros")
         return b.full(dtype or b.default_float, flat("zeros", "size", size), 0)
     except Exception as e:  # noqa: BLE001 - raised again
         raise explained(e, zeros, ("dtype", "device"), (dtype, device))  # noqa: B904 - it decides
 
 
-def ones(*size: Any, dtype: DType | None = None, device: Device | str | None = None) -> Tensor:
+def ones(
+    *size: Any,
+    dtype: DType | None = None,
+    device: Device | str | None = None,
+    **others: Never,
+) -> Tensor:
     """Return ones.
 
     Args:
         size: extents, as ints or one tuple.
         dtype: of the result; else the default float.
         device: where they are made.
+        others: none; other names are an error.
 
     Example:
         >>> burn.ones(2)
@@ -339,6 +353,8 @@ def ones(*size: Any, dtype: DType | None = None, device: Device | str | None = N
     """
     try:
         b = context_of(device)
+        if others:
+            raise refused(empty, others, "ones")
         return b.full(dtype or b.default_float, flat("ones", "size", size), 1)
     except Exception as e:  # noqa: BLE001 - raised again
         raise explained(e, ones, ("dtype", "device"), (dtype, device))  # noqa: B904 - it decides

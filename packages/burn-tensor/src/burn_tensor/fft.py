@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from burn_dispatch import Device
-from burn_std import ArgumentError, DType, DTypeError, ShapeError
+from burn_std import ArgumentError, DType, DTypeError, ShapeError, missing_name as _missing_name
 from burn_tensor.arguments import need_tensor, one_dim, some_dims
 from burn_tensor.functional.values import in_dtype
 from burn_tensor.guard import guard_names
@@ -257,3 +257,16 @@ def ifftshift(input: Tensor, dim: int | tuple[int, ...] | None = None) -> Tensor
 
 
 guard_names(globals(), __all__)
+
+if not TYPE_CHECKING:
+    # What PyTorch has under this name, and what to write instead.
+    _OTHERWISE = dict.fromkeys(
+        ("fft", "ifft", "fft2", "ifft2", "fftn", "ifftn", "rfft2", "irfft2", "rfftn", "irfftn",
+         "hfft", "ihfft"),
+        "Signals are real and of one dim: burn.fft.rfft(x) gives (real, imag), and "
+        "burn.fft.irfft(real, imag) goes back.",
+    )  # fmt: skip
+
+    def __getattr__(name: str) -> object:
+        """Say what to write instead of a name that is not here."""
+        raise _missing_name("burn.fft", name, __all__, _OTHERWISE)

@@ -1,10 +1,11 @@
 """What stands between a user's line and the library: wrong arguments get words, tracebacks end.
 
-A guarded function has the signature of its body and costs one more call. When the body raises,
-a typed error loses the frames below the user's line, and anything else (an AttributeError of an
-array that stands for a tensor, a TypeError of numpy) becomes the typed error of the first argument
-that is not what its annotation says. An exception that no argument explains is a defect of ours:
-it passes with its traceback.
+A guarded function has the signature of its body and costs one more call. An argument by a name that
+the body does not have is a typed error with the remedy. When the body raises, a typed error loses
+the frames below the user's line, and anything else (an AttributeError of an array that stands for
+a tensor, a TypeError of numpy) becomes the typed error of the first argument that is not what its
+annotation says. An exception that no argument explains is a defect of ours: it passes with its
+traceback.
 """
 
 from __future__ import annotations
@@ -18,7 +19,15 @@ from typing import Any, TypeVar, cast
 
 from burn_backend import TensorBase
 from burn_dispatch import Device, plain_scalar
-from burn_std import BurnError, DType, DTypeError, ExecutionError, dtype_remedy
+from burn_std import (
+    ArgumentError,
+    BurnError,
+    DType,
+    DTypeError,
+    ExecutionError,
+    dtype_remedy,
+    unknown_keyword,
+)
 
 F = TypeVar("F", bound=Callable[..., Any])
 C = TypeVar("C", bound=type)
@@ -192,6 +201,33 @@ def explained(
     return cause.with_traceback(None) if typed else cause
 
 
+# What PyTorch and numpy call an argument, and what to write instead.
+_OTHERWISE = dict.fromkeys(("axis", "axes"), "Write dim=.") | dict.fromkeys(
+    ("layout", "memory_format", "pin_memory", "names"),
+    "Leave it out: layouts, pinned memory and names of dims are no part of a tensor.",
+) | {
+    "keepdims": "Write keepdim=.",
+    "requires_grad": "Make it on a device with autodiff, and mark it: "
+    "burn.tensor(data, device=burn.Device.default().autodiff()).require_grad().",
+    "generator": "Write burn.manual_seed(seed), or device.seed(seed), before.",
+    "out": "Values never change in place: bind the result.",
+    "inplace": "Values never change in place: bind the result.",
+}  # fmt: skip
+
+
+def refused(body: Any, given: Iterable[str], op: str | None = None) -> Exception:
+    """Return the error of a call with arguments by names that a function does not have.
+
+    Args:
+        body: the function.
+        given: the names.
+        op: the name under which it speaks; its own if None.
+    """
+    name = op or body.__name__
+    error = unknown_keyword(name, body, given, _OTHERWISE)
+    return error or ArgumentError(name, "no argument has this name", got=list(given))
+
+
 # ---- the wrapper -------------------------------------------------------------------------------
 
 _STARS = 0x04 | 0x08  # flags of code with *args or **kwargs
@@ -204,10 +240,12 @@ def _template(plain: int, named: int) -> CodeType:
     if found is None:
         names = [f"p{i}" for i in range(plain + named)]
         before, after = names[:plain], names[plain:]
-        head = ", ".join([*before, *(["*", *after] if after else [])])
+        # Names of their own, which no body has.
+        head = ", ".join([*before, *(["*", *after] if after else []), "**others_"])
         call = ", ".join([*before, *(f"{n}={n}" for n in after)])
         source = (
             f"def wrapper({head}):\n"
+            f" if others_: raise REFUSED(BODY, others_)\n"
             f" try: return BODY({call})\n"
             f" except Exception as e: raise EXPLAINED(e, BODY, NAMES, ({', '.join(names)},))\n"
         )
@@ -241,7 +279,7 @@ def _wrapper(body: FunctionType, names: tuple[str, ...]) -> FunctionType:
         co_firstlineno=own.co_firstlineno,
         co_linetable=_at_one_line(len(code.co_code) // 2),
     )
-    scope = {"BODY": body, "EXPLAINED": explained, "NAMES": names}
+    scope = {"BODY": body, "EXPLAINED": explained, "NAMES": names, "REFUSED": refused}
     made = FunctionType(code, scope, body.__name__, body.__defaults__)
     made.__kwdefaults__ = body.__kwdefaults__
     return made
@@ -266,8 +304,8 @@ def _bound(
 
     try:
         given = signature(body).bind(*args, **kwargs).arguments
-    except TypeError:  # not called as written: Python's own words
-        return cause
+    except TypeError:  # not called as written: Python's own words, unless a name explains it
+        return unknown_keyword(body.__name__, body, kwargs, _OTHERWISE) or cause
     code = body.__code__
     stars = code.co_varnames[code.co_argcount + code.co_kwonlyargcount :]
     names = tuple([n for n in given if n not in stars])

@@ -210,7 +210,7 @@ class SpecialMethods(Methods):
         return b.where(as_tensor(other).signbit(), b.neg(size), size)
 
     def heaviside(self, values: Tensor) -> Tensor:
-        """Return 0 where x is negative, 1 where it is positive, `values` where it is 0.
+        """Return 0 where x is negative or NaN, 1 where it is positive, `values` where it is 0.
 
         Args:
             values: of x's dtype; the two broadcast.
@@ -228,10 +228,7 @@ class SpecialMethods(Methods):
                 remedy="Convert values with values.to(x.dtype).",
             )  # fmt: skip
         b = self.b
-        step = b.cast(b.gt(self, 0), self.dtype)
-        if self.dtype.is_float:  # NaN stays
-            step = b.where(b.isnan(self), self, step)
-        return b.where(b.eq(self, 0), values, step).detach()
+        return b.where(b.eq(self, 0), values, b.cast(b.gt(self, 0), self.dtype)).detach()
 
     def isposinf(self) -> Tensor:
         """Return where x is inf.

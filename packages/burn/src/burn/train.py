@@ -14,6 +14,7 @@ if not TYPE_CHECKING:
         "Callback": "Subclass Observer.",
         "R2": "Use R2Score.",
         "IoU": "Use MeanIoU.",
+        "F1Score": "Use FBetaScore.",
     }
 
     def __getattr__(name: str) -> object:

@@ -12,6 +12,7 @@ how many steps were made (and, for `ReduceLROnPlateau`, what it saw).
 from typing import TYPE_CHECKING
 
 from burn_optim.lr_scheduler.compose import (
+    ChainedScheduler as ChainedScheduler,
     ComposedLR as ComposedLR,
     GroupLR as GroupLR,
     SequentialLR as SequentialLR,
@@ -39,6 +40,7 @@ from burn_optim.lr_scheduler.schedule import LRScheduler as LRScheduler
 from burn_std import missing_name as _missing_name
 
 __all__ = [
+    "ChainedScheduler",
     "ComposedLR",
     "ConstantLR",
     "CosineAnnealingLR",
@@ -61,9 +63,7 @@ __all__ = [
 ]
 
 if not TYPE_CHECKING:
-    # What `torch.optim.lr_scheduler` has under this name, and what to write instead.
-    _OTHERWISE = {"ChainedScheduler": "Use ComposedLR, whose rates are multiplied."}
 
     def __getattr__(name: str) -> object:
         """Say what to write instead of a name that is not here."""
-        raise _missing_name("burn.optim.lr_scheduler", name, __all__, _OTHERWISE)
+        raise _missing_name("burn.optim.lr_scheduler", name, __all__, {})

@@ -113,6 +113,41 @@ class ComposedLR(LRScheduler):
         super()._take(state)
 
 
+class ChainedScheduler(ComposedLR):
+    """Schedules of one base rate that run together: the product of their factors.
+
+    Args:
+        schedulers: at least one, all of one base rate.
+
+    Raises:
+        ArgumentError: no schedule, or several base rates.
+
+    Example:
+        >>> from burn_optim.lr_scheduler import ConstantLR, ExponentialLR
+        >>> parts = [ConstantLR(0.1, factor=0.5, total_iters=2), ExponentialLR(0.1, gamma=0.5)]
+        >>> schedule = ChainedScheduler(parts)
+        >>> [schedule.rate(k) for k in range(4)]
+        [0.05, 0.025, 0.025, 0.0125]
+    """
+
+    def __init__(self, schedulers: Sequence[LRScheduler]) -> None:
+        super().__init__(schedulers)
+        bases = {s.base_lr for s in self.schedulers}
+        if len(bases) != 1:
+            raise ArgumentError(
+                "ChainedScheduler", "schedules of one base rate", got=sorted(bases),
+                remedy="Use ComposedLR, whose rates are multiplied as they are.",
+            )  # fmt: skip
+        self.base_lr = self.schedulers[0].base_lr
+
+    def rate(self, position: int) -> float:
+        """Return the learning rate of a step."""
+        if not self.base_lr:
+            return 0.0
+        factors = [s.rate(position) / self.base_lr for s in self.schedulers]
+        return prod(factors, start=self.base_lr)
+
+
 class WarmupLR(LRScheduler):
     """A rise in a line over `steps` steps, then another schedule from its beginning.
 

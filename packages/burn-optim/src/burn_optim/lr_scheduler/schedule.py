@@ -4,9 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from numbers import Real
-from typing import Any
+from typing import Any, Self
 
-from burn_std import ArgumentError, StoreError
+from burn_std import ArgumentError, StoreError, unknown_keyword
+
+# What PyTorch's schedules take, and what to write instead.
+_OTHERWISE = {
+    "optimizer": "A schedule holds no optimizer: pass the rate first, and write "
+    "opt.step(model, grads, lr=schedule.lr).",
+    "last_epoch": "Set schedule.position, or load_state_dict.",
+    "verbose": "Print schedule.lr.",
+}
 
 
 class LRScheduler:
@@ -21,6 +29,13 @@ class LRScheduler:
     Raises:
         ArgumentError: the rate is no number, negative or not finite.
     """
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Self:
+        """Refuse settings that there are not."""
+        error = unknown_keyword(cls.__name__, cls.__init__, kwargs, _OTHERWISE)
+        if error is not None:
+            raise error
+        return super().__new__(cls)
 
     def __init__(self, lr: float, /) -> None:
         given: Any = lr

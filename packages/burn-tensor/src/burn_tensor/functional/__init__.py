@@ -1,5 +1,8 @@
 """The functions of neural networks: `burn.functional`, with PyTorch's names and arguments."""
 
+from typing import TYPE_CHECKING
+
+from burn_std import missing_name as _missing_name
 from burn_tensor.functional.activation import (
     celu,
     elu,
@@ -266,3 +269,11 @@ __all__ = [
 ]
 
 guard_names(globals(), __all__)
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> object:
+        """Say what to write instead of a name that is not here."""
+        plain = name.rstrip("_")
+        changed = {name: f"Values never change in place. Write x = burn.functional.{plain}(x)."}
+        raise _missing_name("burn.functional", name, __all__, changed if plain in __all__ else {})

@@ -1,5 +1,8 @@
 """Linear algebra: `burn.linalg`, with PyTorch's names and arguments."""
 
+from typing import TYPE_CHECKING
+
+from burn_std import missing_name as _missing_name
 from burn_tensor.guard import guard_names
 from burn_tensor.linalg.factor import (
     LU,
@@ -88,3 +91,26 @@ __all__ = [  # noqa: RUF022 - sorted as text, as the other namespaces are
 ]
 
 guard_names(globals(), __all__)
+
+if not TYPE_CHECKING:
+    # What PyTorch has under this name, and what to write instead.
+    _OTHERWISE = {
+        "eig": "Its results are complex, and there is no complex dtype; for symmetric matrices use "
+        "burn.linalg.eigh(x).",
+        "eigvals": "They are complex, and there is no complex dtype; for symmetric matrices use "
+        "burn.linalg.eigvalsh(x).",
+        "LinAlgError": "Catch burn.ExecutionError.",
+        "lu_factor": "Use burn.linalg.lu(A).",
+        "lu_solve": "Use burn.linalg.solve(A, B).",
+        "cholesky_ex": "Use burn.linalg.cholesky(A), and catch burn.ExecutionError.",
+        "inv_ex": "Use burn.linalg.inv(A), and catch burn.ExecutionError.",
+        "solve_ex": "Use burn.linalg.solve(A, B), and catch burn.ExecutionError.",
+        "ldl_factor": "Use burn.linalg.cholesky(A), or burn.linalg.eigh(A).",
+        "householder_product": "Use burn.linalg.qr(A).Q.",
+        "tensorsolve": "Reshape to matrices, and use burn.linalg.solve(A, B).",
+        "tensorinv": "Reshape to matrices, and use burn.linalg.inv(A).",
+    }
+
+    def __getattr__(name: str) -> object:
+        """Say what to write instead of a name that is not here."""
+        raise _missing_name("burn.linalg", name, __all__, _OTHERWISE)

@@ -1,11 +1,4 @@
-"""Changes of images [C, H, W], plain and at random; the random ones take a generator.
-
-    train = MapDataset(images, Compose([RandomCrop(28, padding=2), RandomHorizontalFlip()]),
-                       random=True)
-
-The generator is decided by seed, epoch and index, so an augmented image depends neither on the
-number of workers nor on where a run was resumed.
-"""
+"""Plain and random changes that keep pixels where they are, or cut and flip."""
 
 from __future__ import annotations
 
@@ -14,29 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from burn_dataset.augment.image import Array, Rng, chance, cut, image, pair, room
 from burn_std import ArgumentError, ShapeError
-
-__all__ = [
-    "CenterCrop",
-    "ColorJitter",
-    "Compose",
-    "Normalize",
-    "RandomCrop",
-    "RandomErasing",
-    "RandomHorizontalFlip",
-    "RandomVerticalFlip",
-    "ToFloat",
-]
-
-Array = np.ndarray[Any, Any]
-Rng = np.random.Generator
-
-
-def _image(name: str, x: Any) -> Array:
-    a = np.asarray(x)
-    if a.ndim != 3:
-        raise ShapeError(name, "an image is [C, H, W]", got=a.shape)
-    return a
 
 
 class Compose:
@@ -116,7 +88,7 @@ class Normalize:
 
     def __call__(self, x: Any) -> Array:
         """Return the image normalised."""
-        a = _image("Normalize", x)
+        a = image("Normalize", x)
         if len(a) != len(self.mean):
             raise ShapeError("Normalize", f"{len(self.mean)} channels", got=a.shape)
         out: Array = (a - self.mean) / self.std
@@ -139,13 +111,45 @@ class CenterCrop:
     """
 
     def __init__(self, size: int | tuple[int, int]) -> None:
-        self.size = _pair(size)
+        self.size = pair(size)
 
     def __call__(self, x: Any) -> Array:
         """Return the middle."""
-        a = _image("CenterCrop", x)
-        h, w = _room("CenterCrop", a, self.size)
-        return _cut(a, h // 2, w // 2, self.size)
+        a = image("CenterCrop", x)
+        h, w = room("CenterCrop", a, self.size)
+        return cut(a, h // 2, w // 2, self.size)
+
+
+class Grayscale:
+    """Shades of grey: 0.299 red + 0.587 green + 0.114 blue, integers rounded.
+
+    Args:
+        num_output_channels: 1, or 3 equal ones.
+
+    Raises:
+        ArgumentError: another number.
+        ShapeError: when called, the image has not three channels.
+
+    Example:
+        >>> import numpy as np
+        >>> Grayscale()(np.ones((3, 1, 1), np.float32)).shape
+        (1, 1, 1)
+    """
+
+    def __init__(self, num_output_channels: int = 1) -> None:
+        if num_output_channels not in (1, 3):
+            raise ArgumentError("Grayscale", "1 or 3 channels", got=num_output_channels)
+        self.num_output_channels = num_output_channels
+
+    def __call__(self, x: Any) -> Array:
+        """Return the image in grey."""
+        a = image("Grayscale", x)
+        if len(a) != 3:
+            raise ShapeError("Grayscale", "three channels, red, green and blue", got=a.shape)
+        shares = np.array((0.299, 0.587, 0.114), np.float32)
+        grey = np.tensordot(shares, a.astype(np.float32), 1)[None]
+        out = np.rint(grey).astype(a.dtype) if a.dtype.kind in "iu" else grey.astype(a.dtype)
+        return np.repeat(out, self.num_output_channels, 0)
 
 
 class RandomCrop:
@@ -167,16 +171,16 @@ class RandomCrop:
     random = True
 
     def __init__(self, size: int | tuple[int, int], padding: int = 0) -> None:
-        self.size = _pair(size)
+        self.size = pair(size)
         self.padding = padding
 
     def __call__(self, x: Any, rng: Rng) -> Array:
         """Return the part."""
-        a, p = _image("RandomCrop", x), self.padding
+        a, p = image("RandomCrop", x), self.padding
         if p:
             a = np.pad(a, ((0, 0), (p, p), (p, p)))
-        h, w = _room("RandomCrop", a, self.size)
-        return _cut(a, int(rng.integers(h + 1)), int(rng.integers(w + 1)), self.size)
+        h, w = room("RandomCrop", a, self.size)
+        return cut(a, int(rng.integers(h + 1)), int(rng.integers(w + 1)), self.size)
 
 
 class RandomHorizontalFlip:
@@ -195,11 +199,11 @@ class RandomHorizontalFlip:
     _dim = 2
 
     def __init__(self, p: float = 0.5) -> None:
-        self.p = _chance(type(self).__name__, p)
+        self.p = chance(type(self).__name__, p)
 
     def __call__(self, x: Any, rng: Rng) -> Array:
         """Return the image, exchanged or not."""
-        a = _image(type(self).__name__, x)
+        a = image(type(self).__name__, x)
         return np.ascontiguousarray(np.flip(a, self._dim)) if rng.random() < self.p else a
 
 
@@ -243,7 +247,7 @@ class RandomErasing:
     def __init__(
         self, p: float = 0.5, scale: tuple[float, float] = (0.02, 0.33), value: float = 0.0
     ) -> None:
-        self.p = _chance("RandomErasing", p)
+        self.p = chance("RandomErasing", p)
         if not 0 < scale[0] <= scale[1] <= 1:
             raise ArgumentError("RandomErasing", "0 < least <= largest <= 1", got=scale)
         self.scale = scale
@@ -251,7 +255,7 @@ class RandomErasing:
 
     def __call__(self, x: Any, rng: Rng) -> Array:
         """Return the image, with or without a hole."""
-        a = _image("RandomErasing", x)
+        a = image("RandomErasing", x)
         if rng.random() >= self.p:
             return a
         share, aspect = rng.uniform(*self.scale), np.exp(rng.uniform(-1.2, 1.2))
@@ -295,7 +299,7 @@ class ColorJitter:
 
     def __call__(self, x: Any, rng: Rng) -> Array:
         """Return the image in other colours."""
-        a = _image("ColorJitter", x).astype(np.float32)
+        a = image("ColorJitter", x).astype(np.float32)
         # Drawn all, so that a setting of 0 does not change what the others draw.
         b, c, s = 1 + rng.uniform(-1, 1, 3) * (self.brightness, self.contrast, self.saturation)
         a = a * np.float32(b)
@@ -303,25 +307,3 @@ class ColorJitter:
         a = a.mean(0, keepdims=True) * np.float32(1 - s) + a * np.float32(s)
         out: Array = a.clip(0, 1)
         return out
-
-
-def _pair(size: int | tuple[int, int]) -> tuple[int, int]:
-    return (size, size) if isinstance(size, int) else size
-
-
-def _room(name: str, a: Array, size: tuple[int, int]) -> tuple[int, int]:
-    """Return how far a part of that size can be moved down and to the right."""
-    h, w = a.shape[1] - size[0], a.shape[2] - size[1]
-    if h < 0 or w < 0:
-        raise ShapeError(name, f"the image is at least {size[0]} x {size[1]}", got=a.shape)
-    return h, w
-
-
-def _cut(a: Array, top: int, left: int, size: tuple[int, int]) -> Array:
-    return np.ascontiguousarray(a[:, top : top + size[0], left : left + size[1]])
-
-
-def _chance(name: str, p: float) -> float:
-    if not 0 <= p <= 1:
-        raise ArgumentError(name, "a chance is in [0, 1]", got=p)
-    return p
