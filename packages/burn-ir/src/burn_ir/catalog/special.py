@@ -89,12 +89,12 @@ def _lgamma() -> str:
     """
     a = "abs(x)"
     n = f"maximum(minimum(floor({a} - 1.5), 6), -2)"
-    y, far = f"({a} - {n})", f"{a} >= 8.5"
-    above = " * ".join(f"where({n} > {k}, {y} + {k}, 1)" for k in range(6))
+    # The distance from 2 after n steps, without the rounding of a step up.
+    u, far = f"({a} - ({n} + 2))", f"{a} >= 8.5"
+    above = " * ".join(f"where({n} > {k}, {u} + {k + 2}, 1)" for k in range(6))
     below = f"{a} * where({n} < -1, {a} + 1, 1)"
     log = f"log(where({far}, {a}, where({n} < 0, {below}, {above})))"
-    middle = f"where({n} < 0, -{log}, {log}) + ({y} - 1) * ({y} - 2)"
-    middle += f" * {_series(f'({y} - 2)', _LGAMMA)}"
+    middle = f"where({n} < 0, -{log}, {log}) + {u} * ({u} + 1) * {_series(u, _LGAMMA)}"
     tail = f"1 / {a} * {_series(f'(1 / ({a} * {a}))', _STIRLING)}"
     size = f"where({far}, ({a} - 0.5) * ({log} - 1) + 0.4189385332046727 + {tail}, {middle})"
     turn = f"1.1447298858494002 - log({a}) - log(abs(sin(3.141592653589793 * ({a} - round({a})))))"
