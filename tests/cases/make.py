@@ -1,4 +1,4 @@
-"""Writes the cases of `ops/` that this project added, from PyTorch's answers.
+"""Writes the cases that this project added, from PyTorch's answers: of `ops/`, and Rprop's runs.
 
     PYTHONPATH=<where torch is> python tests/cases/make.py
 
@@ -213,6 +213,30 @@ def main() -> None:
 
     for name, file in files.items():
         file.write(name)
+    runs_of_rprop()
+
+
+def runs_of_rprop() -> None:
+    """Put trajectories of Rprop into `optim.json`, in the place of those that it holds."""
+    path = HERE.parent / "optim.json"
+    file = json.loads(path.read_text())
+    file["runs"] = [r for r in file["runs"] if r["cls"] != "Rprop"]
+    for kwargs in (
+        {"lr": 0.05},
+        {"lr": 0.1, "etas": [0.3, 1.5], "step_sizes": [0.02, 0.2], "maximize": True},
+    ):
+        given = [torch.tensor(file[k], dtype=torch.float32) for k in ("p0", "q0")]
+        pair = [t.clone().requires_grad_() for t in given]
+        settings: Any = {k: tuple(v) if isinstance(v, list) else v for k, v in kwargs.items()}
+        optimizer = torch.optim.Rprop(pair, **settings)
+        trajectory = []
+        for grads in file["grads"]:
+            for p, g in zip(pair, grads, strict=True):
+                p.grad = torch.tensor(g, dtype=torch.float32)
+            optimizer.step()
+            trajectory.append([p.tolist() for p in pair])
+        file["runs"].append({"cls": "Rprop", "kwargs": kwargs, "trajectory": trajectory})
+    path.write_text(json.dumps(file))
 
 
 if __name__ == "__main__":

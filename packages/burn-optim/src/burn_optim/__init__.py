@@ -12,7 +12,7 @@ from burn_optim.lbfgs import LBFGS
 from burn_optim.modern import LAMB, Adafactor, Adan, Lion, Muon
 from burn_optim.optimizer import Group, Optimizer
 from burn_optim.scaling import GradScaler
-from burn_optim.sgd import ASGD, SGD
+from burn_optim.sgd import ASGD, SGD, Rprop
 from burn_std import missing_name as _missing_name
 
 __all__ = [
@@ -39,6 +39,7 @@ __all__ = [
     "Optimizer",
     "RAdam",
     "RMSprop",
+    "Rprop",
     "clip_grad_norm",
     "clip_grad_norm_each",
     "clip_grad_value",
@@ -51,7 +52,6 @@ if not TYPE_CHECKING:
         "clip_grad_norm_": "Write burn.optim.clip_grad_norm(model, grads, max_norm).",
         "clip_grad_value_": "Write burn.optim.clip_grad_value(model, grads, clip_value).",
         "swa_utils": "Averages of weights are burn.optim.EMA.",
-        "Rprop": "Write RMSprop, its form for batches.",
         "SparseAdam": "Gradients are dense: use Adam.",
     }
 

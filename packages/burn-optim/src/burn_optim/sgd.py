@@ -1,4 +1,4 @@
-"""Stochastic gradient descent, plain and averaged."""
+"""Stochastic gradient descent, plain and averaged, and Rprop, which follows signs alone."""
 
 from __future__ import annotations
 
@@ -133,5 +133,53 @@ class ASGD(Optimizer):
         out: list[Tensor] = ctx.asgd_step(
             params, grads, state["ax"], counts["step"], skip, self.maximize,
             lr, self.lambd, self.alpha, self.t0, self.weight_decay,
+        )  # fmt: skip
+        return out
+
+
+class Rprop(Optimizer):
+    """Steps whose sizes depend on the gradient's signs alone; for whole batches.
+
+    Where the sign stays, the size grows; where it changes, the size shrinks and nothing moves.
+
+    Args:
+        lr: the first size; later rates have no effect.
+        etas: factors by which sizes shrink and grow.
+        step_sizes: the least and the largest size.
+        maximize: climb instead.
+
+    Raises:
+        ArgumentError: a factor or a size is out of its range.
+
+    Example:
+        >>> Rprop().etas
+        (0.5, 1.2)
+
+    Source: Riedmiller and Braun 1993.
+    """
+
+    slots = ("prev", "step_size")
+
+    def __init__(
+        self, lr: float = 1e-2, etas: tuple[float, float] = (0.5, 1.2),
+        step_sizes: tuple[float, float] = (1e-6, 50.0), *, maximize: bool = False,
+    ) -> None:  # fmt: skip
+        super().__init__(lr)
+        if not 0 < etas[0] < 1 < etas[1]:
+            raise ArgumentError("Rprop", "0 < etas[0] < 1 < etas[1]", got=etas)
+        if not 0 < step_sizes[0] <= step_sizes[1]:
+            raise ArgumentError("Rprop", "0 < step_sizes[0] <= step_sizes[1]", got=step_sizes)
+        self.etas = (float(etas[0]), float(etas[1]))
+        self.step_sizes = (float(step_sizes[0]), float(step_sizes[1]))
+        self.maximize = maximize
+
+    def update(
+        self, ctx: Any, lr: float, params: list[Tensor], grads: list[Tensor],
+        state: dict[str, list[Tensor]], counts: dict[str, Tensor], skip: Tensor | None,
+    ) -> list[Tensor]:  # fmt: skip
+        """Return the new values; one operation."""
+        out: list[Tensor] = ctx.rprop_step(
+            params, grads, state["prev"], state["step_size"], counts["step"], skip, self.maximize,
+            lr, *self.etas, *self.step_sizes,
         )  # fmt: skip
         return out

@@ -251,3 +251,29 @@ def asgd_step(
         return value, ops.add(average, change)
 
     return each(ops, rule, params, grads, (averages,), step, skip)
+
+
+def rprop_step(
+    ops: Ops, params: Tensors, grads: Tensors, prevs: Tensors, step_sizes: Tensors, step: Tensor,
+    skip: Tensor | None, maximize: bool, lr: float, etaminus: float, etaplus: float, least: float,
+    most: float,
+) -> tuple[Tensor, ...]:  # fmt: skip
+    """Return parameters, the gradients taken, the step sizes and the count.
+
+    A size of 0 has not begun, and starts from lr. Where the gradient's sign has changed, nothing
+    moves, and the next sign counts as new.
+    """
+
+    def rule(
+        value: Tensor, grad: Tensor, prev: Tensor, size: Tensor, wide: DType
+    ) -> tuple[Tensor, ...]:
+        d = directed(ops, value, grad, maximize, 0.0)
+        turn = ops.sign(ops.mul(d, prev))
+        turned = ops.lt(turn, 0)
+        size = ops.where(ops.eq(size, 0), lr, size)
+        grown = ops.where(ops.gt(turn, 0), ops.mul(size, etaplus), size)
+        size = ops.clamp(ops.where(turned, ops.mul(size, etaminus), grown), least, most)
+        d = ops.where(turned, 0.0, d)
+        return ops.sub(value, ops.mul(ops.sign(d), size)), d, size
+
+    return each(ops, rule, params, grads, (prevs, step_sizes), step, skip)

@@ -36,6 +36,10 @@ op("asgd_step", "params* grads* averages* step skip?",
    "maximize lr@ lambd@ alpha@ t0@ weight_decay@", rules.update, "opaque",
    "averaged SGD: new params, their averages, step",
    outputs="list", differentiable=False, derived="optim")
+op("rprop_step", "params* grads* prevs* step_sizes* step skip?",
+   "maximize lr@ etaminus@ etaplus@ least@ most@", rules.update, "opaque",
+   "Rprop: new params, gradients taken, step sizes (0: not begun), step",
+   outputs="list", differentiable=False, derived="optim")
 op("nadam_step", "params* grads* exp_avgs* exp_avg_sqs* step mu_product skip?",
    "decoupled maximize lr@ beta1@ beta2@ eps@ weight_decay@ momentum_decay@",
    rules.update, "opaque", "NAdam: new params, both averages, step, product of momenta",

@@ -35,6 +35,7 @@ OPTIMIZERS = {
     "adamax_step": "burn.optim.Adamax",
     "lion_step": "burn.optim.Lion",
     "asgd_step": "burn.optim.ASGD",
+    "rprop_step": "burn.optim.Rprop",
     "nadam_step": "burn.optim.NAdam",
     "radam_step": "burn.optim.RAdam",
     "adan_step": "burn.optim.Adan",

@@ -92,6 +92,10 @@ for _lion in ((False, 0.01, 0.9, 0.99, 0.0), (True, 0.02, 0.8, 0.9, 0.1)):
 # maximize, lr, lambd, alpha, t0, weight_decay
 for _asgd in ((False, 0.01, 1e-4, 0.75, 1e6, 0.0), (True, 0.1, 0.1, 0.5, 1.0, 0.1)):
     _steps("asgd_step", [*BASE, PARAMS], _asgd)
+# maximize, lr, etaminus, etaplus, least, most
+for _rprop in ((False, 0.01, 0.5, 1.2, 1e-6, 50.0), (True, 0.1, 0.3, 1.5, 0.2, 0.6)):
+    _steps("rprop_step", [*BASE, GRADS, SQUARES], _rprop)
+    _steps("rprop_step", [*BASE, PARAMS, SQUARES], _rprop)
 # no_prox, lr, beta1, beta2, beta3, eps, weight_decay
 for _adan in ((False, 0.01, 0.98, 0.92, 0.99, 1e-8, 0.1), (True, 0.02, 0.9, 0.9, 0.9, 1e-6, 0.1)):
     _steps("adan_step", [*BASE, AVERAGES, AVERAGES, SQUARES, GRADS], _adan)
@@ -124,6 +128,7 @@ _refused("adagrad_step", 3, (False, 0.1, 0.0, 1e-10, 0.0))
 _refused("adadelta_step", 4, (False, 1.0, 0.9, 1e-6, 0.0))
 _refused("lion_step", 3, (False, 0.01, 0.9, 0.99, 0.0))
 _refused("asgd_step", 3, (False, 0.01, 1e-4, 0.75, 1e6, 0.0))
+_refused("rprop_step", 4, (False, 0.01, 0.5, 1.2, 1e-6, 50.0))
 _refused("adan_step", 6, (False, 0.01, 0.98, 0.92, 0.99, 1e-8, 0.0))
 error(
     "adafactor_step", "no_states", ShapeError, [t(2)], [t(2)], [], [], [], STEP, None,
