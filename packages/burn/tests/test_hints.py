@@ -71,9 +71,20 @@ def test_what_is_written_instead_exists() -> None:
     (lambda: burn.optim.SGD(params=[], lr=0.1), "opt.step"),
     (lambda: burn.optim.lr_scheduler.StepLR(0.1, optimizer=None, step_size=1), "opt.step"),
     (lambda: burn.dataset.DataLoader([1], collate_fn=list), "collate="),
+    (lambda: burn.dataset.DataLoader([1], num_samples=3), "weights="),
     (lambda: burn.dataset.DataLoader([1], sampler=[0]), "SelectDataset"),
     (lambda: burn.dataset.DataLoader([1], pin_memory=True), "Leave it out"),
 ])  # fmt: skip
 def test_an_argument_of_another_library_says_what_to_write(call: Any, words: str) -> None:
     with pytest.raises(burn.ArgumentError, match=words):
         call()
+
+
+def test_a_step_without_gradients_says_what_to_write() -> None:
+    with pytest.raises(burn.DTypeError, match=r"opt\.step\(model, loss\.backward\(\)\)"):
+        burn.optim.Adam(lr=0.1).step()
+
+
+def test_a_device_has_a_name_and_no_type() -> None:
+    with pytest.raises(AttributeError, match=r"device\.name"):
+        _ = burn.Device.default().type

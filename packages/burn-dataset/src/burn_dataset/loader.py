@@ -22,7 +22,7 @@ _OTHERWISE = {
     "collate_fn": "Write collate=.",
     "pin_memory": "Leave it out: batches go to the device when they are made.",
     "pin_memory_device": "Write device=.",
-    "sampler": "Choose items with SelectDataset(data, indices) or SampleDataset(data, size, ...).",
+    "sampler": "Write weights= to draw by chances; choose items with SelectDataset(data, indices).",
     "batch_sampler": "Choose items with SelectDataset(data, indices), in the order of the batches.",
     "persistent_workers": "Leave it out: workers live as long as the loader.",
     "prefetch_factor": "Write prefetch=.",

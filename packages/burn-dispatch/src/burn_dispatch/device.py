@@ -361,6 +361,12 @@ class Device:
     def __reduce__(self) -> tuple[Any, ...]:
         return _named, (self.name, self._autodiff, self._checkpointing)
 
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> object:
+            hint = " Use device.name, and device.index." if name == "type" else ""
+            raise AttributeError(f"Device.{name}: devices have no such attribute.{hint}")
+
     def __repr__(self) -> str:
         chain = self._resource.chain
         text = f"autodiff<{chain}>" if self._autodiff else chain

@@ -35,6 +35,9 @@ _SETTINGS = dict.fromkeys(
     "Leave it out: a step is one operation for all parameters, on every device.",
 ) | {"params": "An optimizer holds no parameters: write opt.step(model, grads)."}
 
+# An argument that has to be given; without it the call is refused in words, not by Python.
+_NEEDED: Any = None
+
 # One rate for all, or by name of group; "" is the rate of what no group takes.
 Rates = float | Mapping[str, float]
 
@@ -248,8 +251,8 @@ class Optimizer:
 
     def step(
         self,
-        model: Module,
-        grads: Gradients,
+        model: Module = _NEEDED,
+        grads: Gradients = _NEEDED,
         lr: Rates | None = None,
         *,
         keep: bool = False,
