@@ -152,6 +152,13 @@ else:
         "row_stack": "Use burn.vstack(tensors).",
         "trapz": "Use burn.trapezoid(y, x).",
         "chain_matmul": "Use burn.linalg.multi_dot(tensors).",
+        "svd": "Use burn.linalg.svd(x), whose last part is V transposed.",
+        "solve": "Use burn.linalg.solve(A, B), the matrix first.",
+        "lstsq": "Use burn.linalg.lstsq(A, B), the matrix first.",
+        "triangular_solve": "Use burn.linalg.solve_triangular(A, B, upper=True), the matrix first.",
+        "lu_solve": "Use burn.linalg.solve(A, B).",
+        "vander": "Use burn.linalg.vander(x), whose powers rise; add .flip(-1) to let them fall.",
+        "norm_except_dim": "Use burn.linalg.vector_norm(x, dim=dims).",
         "symeig": "Use burn.linalg.eigh(x).",
         "eig": "Its results are complex, and there is no complex dtype; for symmetric matrices use "
         "burn.linalg.eigh(x).",
