@@ -49,7 +49,8 @@ class Writer:
         result = called(*args, **kwargs)
         single = isinstance(result, torch.Tensor)
         outs = [result] if single else list(result)
-        inputs = [a for a in [*args, *kwargs.values()] if isinstance(a, torch.Tensor)]
+        flat = [e for a in args for e in (a if isinstance(a, tuple) else (a,))]
+        inputs = [a for a in [*flat, *kwargs.values()] if isinstance(a, torch.Tensor)]
         leaves = [a for a in inputs if a.requires_grad]
         kind = SHORT[inputs[0].dtype]
         row: dict[str, Any] = {
@@ -176,6 +177,9 @@ def main() -> None:
     add("trapezoid", [y, np.sort(real(rng, 0, 3, 3))], fn="burn.trapezoid", dim=0)
     add("trapezoid", [y], fn="burn.cumulative_trapezoid")
 
+    signal = real(rng, -1, 1, 2, 37)
+    spectra(files.setdefault("stft", Writer()), files.setdefault("istft", Writer()), signal)
+
     # ---- matrices: symmetric gradients are compared where PyTorch's are symmetric
     for shape in ((3, 3), (2, 4, 4), (1, 1)):
         a = rng.normal(size=shape)
@@ -214,6 +218,35 @@ def main() -> None:
     for name, file in files.items():
         file.write(name)
     runs_of_rprop()
+
+
+def spectra(forth: Writer, back: Writer, signal: Any) -> None:
+    """Add spectra as pairs of parts, and signals of such pairs."""
+    settings: tuple[dict[str, Any], ...] = (
+        {"n_fft": 8, "window": 8}, {"n_fft": 8, "hop_length": 3, "window": 8, "center": False},
+        {"n_fft": 9, "hop_length": 2, "win_length": 6, "window": 6, "normalized": True},
+        {"n_fft": 8, "hop_length": 8, "pad_mode": "constant"},
+    )  # fmt: skip
+    for dtype in (torch.float64, torch.float32):
+        for given in settings:
+            kw = dict(given)
+            if "window" in kw:
+                kw["window"] = torch.hann_window(kw["window"], dtype=dtype) + 0.1
+            x = torch.tensor(signal, dtype=dtype, requires_grad=True)
+
+            def transformed(x: Any, **kw: Any) -> Any:
+                found = torch.stft(x, return_complex=True, **kw)
+                return found.real, found.imag
+
+            forth.call("burn.stft", transformed, [x], **kw)
+            pair = tuple(t.detach().requires_grad_() for t in transformed(x, **kw))
+            kw.pop("pad_mode", None)
+
+            def restored(pair: Any, **kw: Any) -> Any:
+                return torch.istft(torch.complex(*pair), **kw)
+
+            for length in (None, 30):
+                back.call("burn.istft", restored, [pair], length=length, **kw)
 
 
 def runs_of_rprop() -> None:

@@ -71,6 +71,14 @@ from burn_tensor.random import (
     uniform,
 )
 from burn_tensor.reading import read_async
+from burn_tensor.signal import (
+    bartlett_window,
+    blackman_window,
+    hamming_window,
+    hann_window,
+    istft,
+    stft,
+)
 from burn_tensor.sums import cumulative_trapezoid, polygamma, trapezoid
 from burn_tensor.tensor import Tensor
 
@@ -86,7 +94,9 @@ __all__ = [
     "atleast_2d",
     "atleast_3d",
     "backward",
+    "bartlett_window",
     "bernoulli",
+    "blackman_window",
     "block_diag",
     "broadcast_shapes",
     "broadcast_tensors",
@@ -113,10 +123,13 @@ __all__ = [
     "full_like",
     "functional",
     "grad",
+    "hamming_window",
+    "hann_window",
     "hstack",
     "iinfo",
     "is_tensor",
     "isin",
+    "istft",
     "kron",
     "linalg",
     "linspace",
@@ -142,6 +155,7 @@ __all__ = [
     "searchsorted",
     "set_printoptions",
     "stack",
+    "stft",
     "tensor",
     "tensordot",
     "trapezoid",

@@ -101,8 +101,8 @@ OTHERWISE: dict[str, str] = {
     "symeig": "Use burn.linalg.eigh(x).",
     "prelu": "Use burn.functional.prelu(x, weight).",
     "hardshrink": "Use burn.functional.hardshrink(x).",
-    "stft": "Take windows with x.unfold(-1, n_fft, hop) and burn.fft.rfft of them.",
-    "istft": "Use burn.fft.irfft of the frames and burn.functional.fold to overlap them.",
+    "stft": "Use burn.stft(x, n_fft), which gives real and imaginary parts.",
+    "istft": "Use burn.istft((real, imag), n_fft).",
     # ---- written out
     "addbmm": "Write x + (a @ b).sum(0).",
     "frexp": "Write e = x.abs().log2().floor() + 1 and m = x / 2**e.",

@@ -162,10 +162,6 @@ else:
         "symeig": "Use burn.linalg.eigh(x).",
         "eig": "Its results are complex, and there is no complex dtype; for symmetric matrices use "
         "burn.linalg.eigh(x).",
-        "stft": "Take windows with x.unfold(-1, n_fft, hop) and burn.fft.rfft of them.",
-        "istft": "Use burn.fft.irfft of the frames and burn.functional.fold to overlap them.",
-        "hann_window": "Write 0.5 - 0.5 * burn.cos(2 * math.pi * burn.arange(n) / n).",
-        "hamming_window": "Write 0.54 - 0.46 * burn.cos(2 * math.pi * burn.arange(n) / n).",
         "as_strided": "Use slices, x.unfold and x.expand.",
         "is_nonzero": "Write bool(x).",
         "is_complex": "There is no complex dtype.",
