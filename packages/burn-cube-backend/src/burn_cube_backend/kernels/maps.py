@@ -7,7 +7,8 @@ Halves compute in float32 and round once.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import re
+from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -370,7 +371,7 @@ def result(engine: Engine, plan: Plan) -> CubeTensor:
 # ---- the entries of the catalogue --------------------------------------------------------------
 
 # These names of an expression are places of the result: kernels of their own.
-_PLACES = {"_i", "_row", "_column"}
+_PLACES = re.compile(r"\b(_i|_row|_column)\b")
 # Their numbers need not fit the dtype of an integer tensor: the decomposition knows what then.
 _BOUNDS_OF_INTS = {"hardtanh", "threshold"}
 
@@ -572,24 +573,21 @@ def plain(value: Any, kind: str) -> Any:
     return bool(value) if kind == "bool" else int(value)
 
 
-def _register(entry: Entry) -> None:
-    node = parse(entry.expr or "", entry.name)
+@cache
+def _tree(entry: Entry) -> Node:
+    """Return an entry's expression, read when a kernel is first made of it: some are long."""
+    return parse(entry.expr or "", entry.name)
 
+
+def _register(entry: Entry) -> None:
     def make(engine: Engine, dtype: DType | None) -> Any:
-        return Map(engine, entry, node, dtype or d.float32).function()
+        return Map(engine, entry, _tree(entry), dtype or d.float32).function()
 
     maker(entry.name)(make)
 
 
 def _decomposed(entry: Entry) -> bool:
-    names = {node.value for node in _nodes(parse(entry.expr or "0")) if node.op == "name"}
-    return entry.name in _BOUNDS_OF_INTS or bool(names & _PLACES)
-
-
-def _nodes(node: Node) -> Iterator[Node]:
-    yield node
-    for arg in node.args:
-        yield from _nodes(arg)
+    return entry.name in _BOUNDS_OF_INTS or bool(_PLACES.search(entry.expr or ""))
 
 
 @cache
