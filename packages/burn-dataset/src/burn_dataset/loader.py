@@ -131,7 +131,7 @@ class DataLoader:
         self._position = 0
         self._resume = False
         self._pool: Pool | None = None
-        if self._by_index and drop_last and 0 < len(self.dataset) < batch_size:
+        if self._by_index and drop_last and 0 < self._size() < batch_size:
             LOG.warning(
                 "DataLoader: drop_last leaves nothing of %d items in batches of %d",
                 len(self.dataset), batch_size,

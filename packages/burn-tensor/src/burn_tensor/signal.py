@@ -27,7 +27,8 @@ def _window(
     if not chosen.is_float:
         raise DTypeError(op, "dtype must be float", got=chosen.name)
     n = count if periodic else count - 1
-    values = [value(k / n) if n else 1.0 for k in range(count)]
+    # One value is 1, whatever the period.
+    values = [value(k / n) if count > 1 else 1.0 for k in range(count)]
     return tensor(values, dtype=chosen, device=device)
 
 
