@@ -24,6 +24,7 @@ PUBLIC_SUBMODULES = {
     "burn_optim.lr_scheduler",  # schedules
     "burn_tensor.fft",  # namespaces of free functions
     "burn_tensor.functional",
+    "burn_tensor.guard",  # words for wrong arguments, for what is built above
     "burn_tensor.linalg",
 }
 

@@ -29,9 +29,12 @@ from burn_backend.fusing import (
 from burn_backend.kernel import Kernel as Kernel
 from burn_backend.native import native_mode as native_mode
 from burn_backend.overwriting import Free as Free, OverwrittenError as OverwrittenError
-from burn_backend.native import native_mode
 from burn_backend.quantized import QuantizedArray as QuantizedArray
-from burn_backend.scalar import check_scalar as check_scalar, plain_scalar as plain_scalar
+from burn_backend.scalar import (
+    check_scalar as check_scalar,
+    number_of as number_of,
+    plain_scalar as plain_scalar,
+)
 from burn_backend.tensor import (
     TENSOR_CLASS as TENSOR_CLASS,
     TensorBase as TensorBase,

@@ -6,7 +6,7 @@ from typing import Any
 
 from burn_backend.tensor import TensorBase
 from burn_ir import OPENS
-from burn_std import ArgumentError, DTypeError
+from burn_std import ArgumentError, DType, DTypeError
 
 _PY = (bool, int, float)
 
@@ -32,6 +32,38 @@ def plain_scalar(value: Any) -> bool | int | float | None:
         if hasattr(found, "__float__"):  # ml_dtypes scalars give themselves
             return float(found)
     return None
+
+
+def number_of(value: bool | int | float, dtype: DType) -> bool | int | float:
+    """Return a Python number that meets elements of a dtype, one that a backend can hold.
+
+    Raises:
+        ArgumentError: an integer of more than 64 bits meets integers, or one that no float holds.
+        DTypeError: the dtype is quantised.
+
+    Example:
+        >>> from burn_std.dtypes import float32
+        >>> number_of(2**70, float32)
+        1.1805916207174113e+21
+    """
+    if dtype.is_quantized:
+        raise DTypeError(
+            "number", "a quantised tensor meets no numbers", got=dtype,
+            remedy="Call .dequantize() first.",
+        )  # fmt: skip
+    if value.__class__ is not int or -(2**63) <= value < 2**64:
+        return value
+    if dtype.is_bool:
+        return True
+    try:
+        if dtype.is_float:
+            return float(value)
+    except OverflowError:
+        pass
+    raise ArgumentError(
+        "number", "an integer beside a tensor must fit 64 bits, beside floats a float64",
+        got=f"{value.bit_length()} bits beside {dtype.name}",
+    )  # fmt: skip
 
 
 def check_scalar(op: str, name: str, value: Any) -> None:

@@ -12,7 +12,7 @@ from burn_core.behaviour import (
 )
 from burn_core.config import Config
 from burn_core.constructor import ModuleConfig
-from burn_core.module import Module, source_of
+from burn_core.module import Module, explain_arguments, source_of
 from burn_core.parameter import Buffer, Parameter, id_text
 from burn_core.reparameterization import (
     Lora,
@@ -92,6 +92,7 @@ __all__ = [
     "average_buffers",
     "capture",
     "explain",
+    "explain_arguments",
     "graph",
     "group_of",
     "id_text",

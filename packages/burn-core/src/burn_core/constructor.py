@@ -283,6 +283,8 @@ def _form(value: Any, where: str) -> Any:
         return encode(value, where)
     except ConfigError as error:
         return _Unserialisable(error)
+    except RecursionError:  # a list that holds itself
+        return _Unserialisable(ConfigError(where, "nests too deep", got=type(value).__name__))
 
 
 def _write_module(value: Any) -> ModuleConfig | None:

@@ -13,6 +13,7 @@ from burn_dispatch import Device
 from burn_std import ArgumentError, DType, DTypeError, ShapeError, missing_name as _missing_name
 from burn_std.dtypes import float32, float64
 from burn_tensor import Tensor, eye, linalg, zeros
+from burn_tensor.guard import guard_names
 
 __all__ = [
     "calculate_gain",
@@ -450,6 +451,8 @@ def fresh(shape: tuple[int, ...], dtype: DType | None, device: Device | None) ->
     """
     return zeros(shape, dtype=dtype, device=device)
 
+
+guard_names(globals(), __all__)
 
 if not TYPE_CHECKING:
 

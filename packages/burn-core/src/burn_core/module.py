@@ -16,6 +16,7 @@ from burn_core.tree import REPARAMETERIZED, aliases, items_of, rebuilt, walk
 from burn_dispatch import Device, device as named_device, to_device
 from burn_std import ArgumentError, BurnError, DType, DTypeError, nearest, unknown_keyword
 from burn_tensor import Tensor
+from burn_tensor.guard import explained_call
 
 if TYPE_CHECKING:
     from burn_core.summary import Summary
@@ -53,6 +54,31 @@ _OTHERWISE = {
 }
 
 
+# Packages whose layers say which argument was wrong; frames and words of others stay as they are.
+_EXPLAINED: set[str] = set()
+
+
+def explain_arguments(package: str) -> None:
+    """Let wrong arguments of a package's layers get typed errors that end at the caller's line.
+
+    Its constructors and `forward` methods need annotations that say what they take.
+
+    Args:
+        package: name of the package, as it is imported.
+
+    Example:
+        >>> burn.nn.Linear(2, "3")
+        Traceback (most recent call last):
+            ...
+        burn_std.errors.DTypeError: Linear: out_features must be an integer; got str '3'
+    """
+    _EXPLAINED.add(package)
+
+
+def _is_explained(cls: type) -> bool:
+    return cls.__module__.partition(".")[0] in _EXPLAINED
+
+
 class ModuleMeta(type):
     """Records the arguments of the outermost constructor call; `__init__` is never wrapped."""
 
@@ -74,8 +100,12 @@ class ModuleMeta(type):
         """Make the module and remember how."""
         try:
             made: M = super().__call__(*args, **kwargs)  # type: ignore[misc]
-        except TypeError:
-            error = unknown_keyword(cls.__name__, cls.__init__, kwargs, {})
+        except Exception as cause:
+            init: Any = cls.__init__  # type: ignore[misc]
+            if _is_explained(cls):
+                raise explained_call(cause, init, (None, *args), kwargs, cls.__name__)  # noqa: B904 - it decides
+            unknown = isinstance(cause, TypeError)
+            error = unknown_keyword(cls.__name__, init, kwargs, {}) if unknown else None
             if error is None:
                 raise
             raise error from None
@@ -117,13 +147,22 @@ class Module(metaclass=ModuleMeta):
         A module made by `valid()` shows inference behaviour inside a training one too.
         """
         running = TRAINING.get()
-        if running is False or (running and VALID not in self.__dict__):
-            return self.forward(*args, **kwargs)
-        token = TRAINING.set(running is None and decides(self, args, kwargs))
         try:
-            return self.forward(*args, **kwargs)
-        finally:
-            TRAINING.reset(token)
+            if running is False or (running and VALID not in self.__dict__):
+                return self.forward(*args, **kwargs)
+            token = TRAINING.set(running is None and decides(self, args, kwargs))
+            try:
+                return self.forward(*args, **kwargs)
+            finally:
+                TRAINING.reset(token)
+        except Exception as cause:
+            kind = type(self)
+            if isinstance(cause, BurnError) or not _is_explained(kind):
+                raise
+            found = explained_call(cause, kind.forward, (self, *args), kwargs, kind.__name__)
+            if found is cause:
+                raise
+            raise found from cause
 
     # ---- attributes ---------------------------------------------------------------------------
 

@@ -68,6 +68,9 @@ def _walk(
             seen.add(id(child))
             yield path, owner, key, child
     elif isinstance(child, (list, tuple, dict)):
+        if id(child) in seen:  # all in it was met; it may also hold itself
+            return
+        seen.add(id(child))
         for k, inner in items_of(child):
             yield from _walk(f"{path}.{k}", child, k, inner, seen)
     elif is_module(child) and id(child) not in seen:

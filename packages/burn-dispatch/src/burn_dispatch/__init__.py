@@ -32,6 +32,7 @@ from burn_dispatch.scopes import (
     no_grad as no_grad,
     scope as scope,
 )
+from burn_dispatch.slow import too_large as too_large
 from burn_dispatch.transfer import to_device as to_device
 
 current_scope = _current

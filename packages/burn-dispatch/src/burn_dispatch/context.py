@@ -10,7 +10,16 @@ from collections.abc import Callable, Iterable
 from types import FunctionType
 from typing import Any
 
-from burn_backend import TENSOR_CLASS, Fragments, Memo, TensorBase, infer_key, native_mode, plain_scalar
+from burn_backend import (
+    TENSOR_CLASS,
+    Fragments,
+    Memo,
+    TensorBase,
+    infer_key,
+    native_mode,
+    number_of,
+    plain_scalar,
+)
 from burn_dispatch import scopes
 from burn_dispatch.generator import generate
 from burn_dispatch.profiling import watched
@@ -199,7 +208,7 @@ class Context:
         """Return a rank-0 tensor."""
         backend = self.resource.backend
         make = backend.scalar_at_once if self.runs else backend.scalar
-        return self.make(make(value, dtype))
+        return self.make(make(number_of(value, dtype), dtype))
 
     def at_once(self, name: str, *attrs: Any) -> TensorBase:
         """Return the result of a creating operation, run at once even behind a recorder.
@@ -241,7 +250,7 @@ class Context:
             return None
         if weak_dtype(number, dtype, self.default_float) is not dtype:
             return None
-        return self.resource.backend.scalar_at_once(number, dtype)
+        return self.resource.backend.scalar_at_once(number_of(number, dtype), dtype)
 
     def tensor_from_numpy(self, array: Any, copy: bool = True) -> TensorBase:
         """Return a tensor of a numpy array; without a copy the array must not change any more."""

@@ -6,7 +6,7 @@ import threading
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from burn_backend import Backend, native_mode
+from burn_backend import Backend, native_mode, number_of
 from burn_std import DeviceError, DType, DTypeError
 from burn_std.dtypes import float32, int64
 
@@ -98,6 +98,8 @@ class Resource:
     def scalar_payload(self, key: Any, value: Any, number: bool | int | float, dtype: DType) -> Any:
         """Return the payload of a scalar; immutable ones are kept for the next call."""
         self.used = True
+        if number.__class__ is int and not -(2**63) <= number < 2**64:
+            number = number_of(number, dtype)
         payload = self.backend.scalar(number, dtype)
         # -0.0 equals 0.0 as a key, so zeros are made anew.
         if self.backend.keeps_scalars and number != 0:

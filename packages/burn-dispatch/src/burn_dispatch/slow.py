@@ -226,21 +226,31 @@ def _refusal(
 
 def _failure(entry: Entry, cause: Exception) -> BaseException:
     """Return the error of a kernel that failed although nothing is wrong with the arguments."""
-    text = f"{type(cause).__name__}: {cause}"
-    # numpy's words for extents whose product leaves the address space.
-    large = isinstance(cause, (MemoryError, OverflowError)) or (
-        isinstance(cause, ValueError) and ("too big" in text or "Maximum allowed" in text)
-    )
-    error: BurnError
-    if large:
-        error = ExecutionError(
-            entry.name, "the result does not fit in memory, or a number in 64 bits", got=text,
-            remedy="Use smaller extents.",
-        )  # fmt: skip
-    else:
+    error: BurnError | None = too_large(entry.name, cause)
+    if error is None:
+        text = f"{type(cause).__name__}: {cause}"
         error = ExecutionError(entry.name, "the kernel failed", got=text)
     error.__cause__ = cause
     return error
+
+
+def too_large(op: str, cause: Exception) -> BurnError | None:
+    """Return the typed error of what failed for its size alone, None for other failures.
+
+    Args:
+        op: what the error names.
+        cause: what was raised.
+    """
+    text = f"{type(cause).__name__}: {cause}"
+    # numpy's words for extents whose product leaves the address space.
+    if isinstance(cause, (MemoryError, OverflowError)) or (
+        isinstance(cause, ValueError) and ("too big" in text or "Maximum allowed" in text)
+    ):
+        return ExecutionError(
+            op, "the result does not fit in memory, or a number in 64 bits", got=text,
+            remedy="Use smaller extents.",
+        )  # fmt: skip
+    return None
 
 
 def failure_path(owner: Context, entry: Entry, again: Callable[..., Any]) -> Callable[..., Any]:

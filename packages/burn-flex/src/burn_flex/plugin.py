@@ -84,6 +84,10 @@ class FlexBackend(Backend):
             value &= (1 << bits) - 1
             if dtype.kind == "int" and value >> (bits - 1):
                 value -= 1 << bits
+        if dtype.bits == 16 and dtype.is_float:
+            # Beyond the largest is inf; bfloat16 is made of no unsigned integer.
+            with np.errstate(over="ignore"):
+                return np.array(float(value), NATIVE[dtype])
         return np.array(value, NATIVE[dtype])
 
     def wrap(self, result: Any) -> Any:

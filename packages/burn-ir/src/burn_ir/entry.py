@@ -30,6 +30,7 @@ from burn_std import (
     DType,
     DTypeError,
     GraphError,
+    ShapeError,
     dtype_remedy,
     load_object,
     nearest,
@@ -154,12 +155,17 @@ def _attributes_checked(
             for part in value if value.__class__ in (tuple, list) else (value,):
                 if part.__class__ is not int or not _LOW <= part <= _HIGH:
                     _check_part(op, attr, part)
-        return infer(*args)
+        out = infer(*args)
+        if out.__class__ is Spec and len(out.shape) > MAX_RANK:
+            raise ShapeError(op, f"a tensor has at most {MAX_RANK} dims", got=len(out.shape))
+        return out
 
     return checked
 
 
 _LOW, _HIGH = -(2**63), 2**63 - 1
+# As many as arrays of numpy have.
+MAX_RANK = 64
 
 
 def _check_part(op: str, attr: Attr, part: Any) -> None:

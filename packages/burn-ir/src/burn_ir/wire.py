@@ -9,7 +9,7 @@ from __future__ import annotations
 from math import inf, isfinite, nan
 from typing import Any
 
-from burn_ir.entry import CATALOG
+from burn_ir.entry import CATALOG, MAX_RANK
 from burn_ir.program import External, Op, Program, Runtime
 from burn_std import DType, GraphError, nearest, parse_dtype
 
@@ -18,7 +18,6 @@ VERSION = 1
 # What a program may hold at most: far above any real one, far below what hurts a server.
 MAX_OPS = 1 << 16
 MAX_SLOTS = 1 << 20
-MAX_RANK = 64
 MAX_ITEMS = 1 << 16
 MAX_DEPTH = 4
 MAX_TEXT = 128

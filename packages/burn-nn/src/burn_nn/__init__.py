@@ -6,6 +6,7 @@ from burn_core import (
     Buffer,
     Module,
     Parameter,
+    explain_arguments as _explain_arguments,
     init,
 )
 from burn_nn import parametrizations, rnn
@@ -425,6 +426,8 @@ __all__ = [
     "parametrizations",
     "rnn",
 ]
+
+_explain_arguments(__name__)
 
 if not TYPE_CHECKING:
     # What `torch.nn` has under this name, and what to write instead.

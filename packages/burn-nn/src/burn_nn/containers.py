@@ -10,7 +10,7 @@ from burn_std import ArgumentError, IndexRangeError
 from burn_tensor import Tensor
 
 
-def _need_module(op: str, name: str, value: Any) -> Module:
+def need_module(op: str, name: str, value: Any) -> Module:
     if not isinstance(value, Module):
         raise ArgumentError(op, "holds modules", got=f"{name}: {type(value).__name__}")
     return value
@@ -69,7 +69,7 @@ class Sequential(_Held):
         else:
             named = {str(k): m for k, m in enumerate(args)}
         for name, m in named.items():
-            self.__dict__[name] = _need_module("Sequential", name, m)
+            self.__dict__[name] = need_module("Sequential", name, m)
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """Return the last module's result; the first takes the arguments."""
@@ -92,7 +92,7 @@ class Sequential(_Held):
         Args:
             module: what is added.
         """
-        self.__dict__[str(len(self))] = _need_module("Sequential", "append", module)
+        self.__dict__[str(len(self))] = need_module("Sequential", "append", module)
         return self
 
     def extend(self, modules: Iterable[Module]) -> Sequential:
@@ -113,7 +113,7 @@ class Sequential(_Held):
             module: what is added.
         """
         held = list(self._held().values())
-        held.insert(index, _need_module("Sequential", "insert", module))
+        held.insert(index, need_module("Sequential", "insert", module))
         self._renumber(held)
         return self
 
@@ -126,7 +126,7 @@ class Sequential(_Held):
         return self.__dict__[self._place(index)]
 
     def __setitem__(self, index: int, module: Module) -> None:
-        self.__dict__[self._place(index)] = _need_module("Sequential", str(index), module)
+        self.__dict__[self._place(index)] = need_module("Sequential", str(index), module)
 
     def __delitem__(self, index: int | slice) -> None:
         held = list(self._held().values())
@@ -138,10 +138,10 @@ class _List(_Held):
     """What lists of modules and of parameters share."""
 
     def __init__(self, values: Iterable[Any] | None = None) -> None:
-        self.extend(values or [])
+        self.extend([] if values is None else values)
 
     def _check(self, value: Any) -> Any:
-        return _need_module(type(self).__name__, "an element", value)
+        return need_module(type(self).__name__, "an element", value)
 
     def append(self, value: Any) -> Any:
         """Add an element at the end; return this list.
@@ -158,7 +158,12 @@ class _List(_Held):
         Args:
             values: what is added.
         """
-        for v in values:
+        try:
+            found = list(values)
+        except TypeError:
+            name = type(self).__name__
+            raise ArgumentError(name, "takes a list", got=type(values).__name__) from None
+        for v in found:
             self.append(v)
         return self
 
@@ -243,7 +248,7 @@ class _Dict(_Held):
     """What dicts of modules and of parameters share."""
 
     def _check(self, key: str, value: Any) -> Any:
-        return _need_module(type(self).__name__, key, value)
+        return need_module(type(self).__name__, key, value)
 
     def update(self, values: Mapping[str, Any] | Iterable[tuple[str, Any]]) -> None:
         """Add or replace elements.
@@ -251,7 +256,14 @@ class _Dict(_Held):
         Args:
             values: by key.
         """
-        for key, value in dict(values).items():
+        try:
+            pairs = dict(values)
+        except (TypeError, ValueError):
+            raise ArgumentError(
+                type(self).__name__, "takes a dict, or pairs of a key and an element",
+                got=type(values).__name__,
+            ) from None  # fmt: skip
+        for key, value in pairs.items():
             self[key] = value
 
     def keys(self) -> Iterator[str]:
@@ -311,7 +323,7 @@ class ModuleDict(_Dict):
     """
 
     def __init__(self, modules: Mapping[str, Module] | None = None) -> None:
-        self.update(modules or {})
+        self.update({} if modules is None else modules)
 
 
 class ParameterDict(_Dict):
@@ -326,7 +338,7 @@ class ParameterDict(_Dict):
     """
 
     def __init__(self, values: Mapping[str, Any] | None = None) -> None:
-        self.update(values or {})
+        self.update({} if values is None else values)
 
     def _check(self, key: str, value: Any) -> Any:  # noqa: ARG002 - the base class names it
         if isinstance(value, Tensor) and not isinstance(value, Parameter):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import index
 from typing import Any
 
 from burn_std import ArgumentError
@@ -22,8 +23,12 @@ def spatial(name: str, value: int | Sequence[int], n: int) -> tuple[int, ...]:
     Raises:
         ArgumentError: another number of ints.
     """
-    out = (value,) * n if isinstance(value, int) else tuple(value)
-    if len(out) != n or not all(isinstance(v, int) for v in out):
+    given = tuple(value) if isinstance(value, (tuple, list)) else (value,) * n
+    try:
+        out = tuple(index(v) for v in given)
+    except TypeError:
+        out = ()
+    if len(out) != n:
         raise ArgumentError(name, f"needs one int or {n}", got=value)
     return out
 

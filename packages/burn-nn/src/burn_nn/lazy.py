@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from operator import index
 from typing import Any, ClassVar
 
 from burn_core import Module, Parameter, source_of
@@ -10,7 +11,7 @@ from burn_nn.conv import Conv1d, Conv2d, Conv3d
 from burn_nn.conv_transpose import ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
 from burn_nn.extent import Extent, Pads
 from burn_nn.linear import Linear
-from burn_std import DType
+from burn_std import DType, ShapeError
 from burn_tensor import Tensor
 
 
@@ -29,18 +30,22 @@ class Lazy(Module):
         """Return the shapes of the parameters, now that the size is known."""
         raise NotImplementedError
 
-    def forward(self, *args: Any) -> Any:
+    def forward(self, input: Tensor, *args: Any) -> Any:
         """Take the size from the first input, become the plain layer and run it."""
         home: Any = source_of(self)
         size = self.size
         plain: Any = self.plain
         if isinstance(home, Lazy):
-            home._materialize(args[0])
+            home._materialize(input)
         self.__dict__[size] = home.__dict__[size]
         self.__class__ = plain
-        return type(self).forward(self, *args)
+        return type(self).forward(self, input, *args)
 
     def _materialize(self, input: Tensor) -> None:
+        rank = -self.dim if self.dim < 0 else self.dim + 1
+        if len(input.shape) < rank:
+            name = type(self).__name__
+            raise ShapeError(name, f"needs {rank} dims at least", got=list(input.shape))
         self.__dict__[self.size] = input.shape[self.dim]
         lazy = [
             (p, shape) for name, shape in self.shapes().items()
@@ -79,7 +84,7 @@ class LazyLinear(Lazy, Linear):
         dtype: DType | None = None,
     ) -> None:  # fmt: skip
         self.in_features = 0
-        self.out_features = out_features
+        self.out_features = index(out_features)
         self.weight = Parameter.lazy(dtype, device)
         self.bias = Parameter.lazy(dtype, device) if bias else None
 

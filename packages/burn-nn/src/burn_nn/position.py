@@ -26,7 +26,7 @@ def generate_sinusoids(
         device: where it is made; the default device if None.
 
     Raises:
-        ArgumentError: d_model is odd.
+        ArgumentError: d_model is odd or no positive number, or max_timescale not positive.
 
     Example:
         >>> burn.nn.generate_sinusoids(1, 4).tolist()
@@ -34,8 +34,10 @@ def generate_sinusoids(
 
     Source: Vaswani et al. 2017, section 3.5
     """
-    if d_model % 2:
-        raise ArgumentError("generate_sinusoids", "d_model is even", got=d_model)
+    if d_model % 2 or d_model < 1:
+        raise ArgumentError("generate_sinusoids", "d_model is even and positive", got=d_model)
+    if not max_timescale > 0:
+        raise ArgumentError("generate_sinusoids", "max_timescale is positive", got=max_timescale)
     plain = None if device is None else device.without_autodiff()
     steps = arange(0, d_model, 2, dtype=float32, device=plain)
     rates = (steps * (-math.log(max_timescale) / d_model)).exp()
@@ -57,7 +59,7 @@ class PositionalEncoding(Module):
         input: [N, L, d_model]; returns the same
 
     Raises:
-        ArgumentError: d_model is odd.
+        ArgumentError: d_model is odd or no positive number, or max_timescale not positive.
         ShapeError: more positions than max_len, or other features.
 
     Example:
@@ -84,6 +86,8 @@ class PositionalEncoding(Module):
             input: the sequence.
             start: position of its first element.
         """
+        if len(input.shape) < 2:
+            raise ShapeError("PositionalEncoding", "needs [L, d_model]", got=input.shape)
         length = input.shape[-2]
         if start + length > self.max_len or input.shape[-1] != self.d_model:
             raise ShapeError(
@@ -112,7 +116,7 @@ class RotaryEncoding(Module):
         input: [..., L, head_dim]; returns the same
 
     Raises:
-        ArgumentError: head_dim is odd.
+        ArgumentError: head_dim is odd or no positive number, or theta not positive.
         ShapeError: more positions than max_len, or other features.
 
     Example:
@@ -130,8 +134,10 @@ class RotaryEncoding(Module):
         frequency_scaling: Callable[[Tensor], Tensor] | None = None,
         device: Device | None = None, dtype: DType | None = None,
     ) -> None:  # fmt: skip
-        if head_dim % 2:
-            raise ArgumentError("RotaryEncoding", "head_dim is even", got=head_dim)
+        if head_dim % 2 or head_dim < 1:
+            raise ArgumentError("RotaryEncoding", "head_dim is even and positive", got=head_dim)
+        if not theta > 0:
+            raise ArgumentError("RotaryEncoding", "theta is positive", got=theta)
         self.max_len = max_len
         self.head_dim = head_dim
         self.interleaved = interleaved

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from burn_core import Module, Parameter, init, is_training
-from burn_dispatch import Device
-from burn_std import DType
+from burn_dispatch import Device, plain_scalar
+from burn_std import DType, DTypeError
 from burn_tensor import Tensor, functional as F
 
 
@@ -204,6 +204,9 @@ class Shrink(Module):
     """
 
     def __init__(self, lambd: float = 0.5, bias: float = 0.5) -> None:
+        for key, value in (("lambd", lambd), ("bias", bias)):
+            if plain_scalar(value) is None:
+                raise DTypeError("Shrink", f"{key} must be a number", got=type(value).__name__)
         self.lambd = lambd
         self.bias = bias
 

@@ -103,7 +103,7 @@ class Transformer(Module):
             tgt_is_causal: positions of tgt see no later ones.
             memory_is_causal: position i sees positions of the memory up to i.
         """
-        if src.shape[-1] != self.d_model or tgt.shape[-1] != self.d_model:
+        if src.shape[-1:] != (self.d_model,) or tgt.shape[-1:] != (self.d_model,):
             raise ShapeError(
                 "Transformer", f"the last dims are {self.d_model}", got=f"{src.shape}, {tgt.shape}"
             )

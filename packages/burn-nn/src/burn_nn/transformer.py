@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from operator import index
 from typing import Any
 
 from burn_core import Module
 from burn_dispatch import Device
 from burn_nn.attention import MultiheadAttention
 from burn_nn.cache import DecoderCache, KVCache
-from burn_nn.containers import ModuleList
+from burn_nn.containers import ModuleList, need_module
 from burn_nn.dropout import Dropout
 from burn_nn.linear import Linear
 from burn_nn.norm import LayerNorm
@@ -258,6 +259,8 @@ class TransformerDecoderLayer(Module):
 
 def _copies(layer: Module, count: int) -> ModuleList:
     """Return copies that start with the same values, as PyTorch's do, and have ids of their own."""
+    if index(count) < 0:
+        raise ArgumentError("Transformer", "the number of layers is not negative", got=count)
     return ModuleList([layer.fork().renew_ids() for _ in range(count)])
 
 
@@ -300,7 +303,7 @@ class TransformerEncoder(Module):
     ) -> None:  # fmt: skip
         self.layers = _copies(encoder_layer, num_layers)
         self.num_layers = num_layers
-        self.norm = norm
+        self.norm = None if norm is None else need_module("TransformerEncoder", "norm", norm)
 
     def new_cache(self, batch_size: int, capacity: int) -> list[KVCache]:
         """Return an empty cache per layer for generation with `is_causal` attention.
@@ -354,7 +357,7 @@ class TransformerDecoder(Module):
     def __init__(self, decoder_layer: Module, num_layers: int, norm: Module | None = None) -> None:
         self.layers = _copies(decoder_layer, num_layers)
         self.num_layers = num_layers
-        self.norm = norm
+        self.norm = None if norm is None else need_module("TransformerDecoder", "norm", norm)
 
     def new_cache(self, batch_size: int, capacity: int) -> list[DecoderCache]:
         """Return an empty cache per layer for generation.

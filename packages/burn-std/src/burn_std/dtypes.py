@@ -6,7 +6,10 @@ parameters, made by `quantized(...)` and interned, so identity comparison holds 
 
 from __future__ import annotations
 
+from operator import index
 from typing import Final, Literal
+
+from burn_std.errors import ArgumentError
 
 Kind = Literal["bool", "int", "uint", "float", "quant"]
 
@@ -125,20 +128,33 @@ def quantized(bits: int = 8, *, symmetric: bool = True, block: int = 0) -> QDTyp
         block: elements of the last dim that share a scale; 0 = one scale for the tensor.
 
     Raises:
-        ValueError: `bits` is neither 8 nor 4, or `block` is negative.
+        ArgumentError: `bits` is neither 8 nor 4, or `block` is no integer from 0 on.
 
     Example:
         >>> quantized(8).name
         'qint8_sym_tensor'
     """
-    if bits not in (4, 8) or block < 0:
-        raise ValueError(f"quantized: bits is 4 or 8 and block >= 0; got {bits=}, {block=}")
-    key = (bits, symmetric, block)
+    if not _is_int(bits, 4, 8) or bits not in (4, 8) or not _is_int(block, 0, 2**31 - 1):
+        raise ArgumentError(
+            "quantized",
+            "bits is 4 or 8, and block an integer from 0 on",
+            got=f"{bits!r}, {block!r}",
+        )
+    if not isinstance(symmetric, bool):
+        raise ArgumentError("quantized", "symmetric is a bool", got=repr(symmetric))
+    key = (int(bits), symmetric, int(block))
     made = _QUANT.get(key)
     if made is None:
         made = _QUANT.setdefault(key, QDType(*key))
         _BY_NAME[made.name] = _BY_NAME[made.short] = made
     return made
+
+
+def _is_int(value: object, low: int, high: int) -> bool:
+    try:
+        return not isinstance(value, bool) and low <= index(value) <= high  # type: ignore[arg-type]
+    except TypeError:
+        return False
 
 
 def _parse_quantized(name: str) -> QDType | None:

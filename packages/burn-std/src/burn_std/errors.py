@@ -22,6 +22,9 @@ Every message reads `<op>: <rule>; got <values>. <remedy>` and is made here, fro
 
 from __future__ import annotations
 
+# Of a value in a message.
+_LETTERS = 1000
+
 
 class BurnError(Exception):
     """Base of all errors; carries the facts a test or a handler may want.
@@ -42,7 +45,11 @@ class BurnError(Exception):
         self.remedy = remedy
         text = f"{op}: {rule}"
         if got is not None:
-            text += f"; got {got}"
+            shown = str(got)
+            # A value of the user's can be of any length; what it was is seen from its beginning.
+            if len(shown) > _LETTERS:
+                shown = f"{shown[:_LETTERS]}... ({len(shown)} letters)"
+            text += f"; got {shown}"
         if remedy:
             text += f". {remedy}"
         super().__init__(text)

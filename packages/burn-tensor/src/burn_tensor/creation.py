@@ -62,13 +62,24 @@ def _ragged(data: Any, place: str) -> str | None:
 
 def _typed(data: Any) -> bool:
     """Return whether nested lists hold arrays or tensors, whose dtype counts."""
+    depth = 0
     while isinstance(data, (list, tuple)) and data:
         data = data[0]
+        depth += 1
+        if depth > 64:  # among them a list that holds itself
+            raise RecursionError
     return isinstance(data, (TensorBase, np.ndarray))
 
 
 def host_array(op: str, data: Any, dtype: DType | None, context: Any) -> np.ndarray[Any, Any]:
     """Return data as a numpy array of a supported dtype: the given one, or the data's own."""
+    try:
+        return _host_array(op, data, dtype, context)
+    except RecursionError:
+        raise ShapeError(op, "lists nest at most 64 deep", got="deeper ones") from None
+
+
+def _host_array(op: str, data: Any, dtype: DType | None, context: Any) -> np.ndarray[Any, Any]:
     typed = isinstance(data, (np.ndarray, TensorBase)) or _typed(data)
     if not typed and hasattr(data, "__array__") and not isinstance(data, np.generic):
         data, typed = np.asarray(data), True
@@ -132,7 +143,7 @@ def _widest(data: Any) -> Any:
 
 def _as_numbers(op: str, data: Any, dtype: DType | None) -> np.ndarray[Any, Any]:
     try:
-        made = np.array(data, _NUMPY[dtype] if dtype is not None else np.float64)
+        made = np.array(data, np.float64 if dtype is None else _NUMPY.get(dtype, np.float64))
         if data is None or (made.dtype.kind == "f" and _has_none(data)):  # numpy reads None as NaN
             raise TypeError("None")
         return made
@@ -547,7 +558,12 @@ def logspace(
         tensor([  1.,  10., 100.])
     """
     b = context_of(device)
-    values = np.logspace(float(start), float(end), as_int("logspace", "steps", steps), base=base)
+    a, e = _number("logspace", "start", start), _number("logspace", "end", end)
+    n = as_int("logspace", "steps", steps)
+    if n < 0:
+        raise ArgumentError("logspace", "steps is not negative", got=n)
+    with np.errstate(all="ignore"):
+        values = np.logspace(a, e, n, base=_number("logspace", "base", base))
     return b.tensor_from_numpy(values.astype(_NUMPY[dtype or b.default_float]), False)
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from burn_dispatch import Device
 from burn_std import ArgumentError, DType, DTypeError, ShapeError, missing_name as _missing_name
-from burn_tensor.arguments import need_tensor, one_dim, some_dims
+from burn_tensor.arguments import as_int, as_number, need_tensor, one_dim, some_dims
 from burn_tensor.functional.values import in_dtype
 from burn_tensor.guard import guard_names
 from burn_tensor.methods import as_tensor
@@ -129,11 +129,14 @@ def irfft(
     return real.b.irfft(real, imag, dim, _norm("irfft", norm), n)
 
 
-def _frequencies(
-    op: str, counts: Any, n: int, d: float, dtype: DType | None, device: Device | None
-) -> Tensor:
+def _frequencies(op: str, n: int, d: float, dtype: DType | None, device: Device | None) -> Tensor:
+    n, d = as_int(op, "n", n), as_number(op, "d", d)
     if n < 1 or d == 0:
         raise ArgumentError(op, "n must be positive and d not 0", got=f"n {n}, d {d}")
+    if op == "fftfreq":
+        counts = np.concatenate([np.arange((n + 1) // 2), np.arange(-(n // 2), 0)])
+    else:
+        counts = np.arange(n // 2 + 1)
     context = (Device.default() if device is None else device).context
     out = as_tensor(context.tensor_from_numpy(np.asarray(counts, np.float64) / (n * d)))
     return in_dtype(out, context.default_float if dtype is None else dtype)
@@ -164,8 +167,7 @@ def fftfreq(
         >>> burn.fft.fftfreq(4).tolist()
         [0.0, 0.25, -0.5, -0.25]
     """
-    counts = list(range((n + 1) // 2)) + list(range(-(n // 2), 0))
-    return _frequencies("fftfreq", counts, n, d, dtype, device)
+    return _frequencies("fftfreq", n, d, dtype, device)
 
 
 def rfftfreq(
@@ -193,7 +195,7 @@ def rfftfreq(
         >>> burn.fft.rfftfreq(4).tolist()
         [0.0, 0.25, 0.5]
     """
-    return _frequencies("rfftfreq", range(n // 2 + 1), n, d, dtype, device)
+    return _frequencies("rfftfreq", n, d, dtype, device)
 
 
 def _shifted(op: str, input: Tensor, dim: Any, sign: int) -> Tensor:

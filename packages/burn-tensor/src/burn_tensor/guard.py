@@ -11,14 +11,14 @@ traceback.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from functools import update_wrapper
 from operator import index
-from types import CodeType, FunctionType
+from types import CodeType, FunctionType, UnionType
 from typing import Any, TypeVar, cast
 
 from burn_backend import TensorBase
-from burn_dispatch import Device, plain_scalar
+from burn_dispatch import Device, plain_scalar, too_large
 from burn_std import (
     ArgumentError,
     BurnError,
@@ -86,6 +86,7 @@ _CHECKS: dict[str, tuple[str, Check]] = {
 }
 # `collections.abc.Sequence[int]` is how an alias prints.
 _DOTTED = re.compile(r"\b(?:\w+\.)+")
+_MAPS = ("Mapping[", "dict[")
 _LISTS = ("Sequence[", "list[", "tuple[", "Iterable[")
 _MANY = {
     "a tensor": "tensors", "an integer": "integers", "a number": "numbers", "None": "None",
@@ -118,20 +119,46 @@ def _checks(annotation: str, scope: dict[str, Any]) -> list[tuple[str, Check]] |
     for part in _alternatives(annotation):
         if part in _CHECKS:
             out.append(_CHECKS[part])
+        elif part.startswith(_MAPS):
+            out.append(("a dict", lambda value: isinstance(value, Mapping)))
         elif part.startswith(_LISTS):
-            inner = part[part.index("[") + 1 : -1].removesuffix(", ...").split(", ")[0]
+            inner = _first(part[part.index("[") + 1 : -1])
             known = _checks(inner, scope)
             if known is None:
                 return None
             words = " or ".join([_MANY.get(w, w) for w, _ in known])
             out.append((f"a list of {words}", _all(_any(known))))
         else:
-            alias = scope.get(part)
-            more = None if alias is None else _checks(_DOTTED.sub("", str(alias)), {})
+            more = _of_alias(scope.get(part))
             if more is None:
                 return None
             out += more
     return out
+
+
+def _first(inner: str) -> str:
+    """Return what an annotation of a list says of its first element, brackets respected."""
+    depth = 0
+    for at, letter in enumerate(inner):
+        depth += (letter == "[") - (letter == "]")
+        if letter == "," and not depth:
+            return inner[:at]
+    return inner
+
+
+def _of_alias(alias: Any) -> list[tuple[str, Check]] | None:
+    """Return what the name of a class, a union of classes or another annotation asks for."""
+    if alias is Any:
+        return None
+    if isinstance(alias, type):
+        article = "an" if alias.__name__[0] in "AEIOU" else "a"
+        return [(f"{article} {alias.__name__}", lambda value: isinstance(value, alias))]
+    if isinstance(alias, UnionType):
+        parts = [_CHECKS.get(getattr(t, "__name__", "")) for t in alias.__args__]
+        if all(p is None for p in parts):
+            found = [_of_alias(t) for t in alias.__args__]
+            return None if None in found else [c for f in found if f for c in f]
+    return None if alias is None else _checks(_DOTTED.sub("", str(alias)), {})
 
 
 def _any(checks: list[tuple[str, Check]]) -> Check:
@@ -165,8 +192,9 @@ def _shown(value: Any) -> str:
 
 
 def explained(
-    cause: Exception, body: Any, names: tuple[str, ...] = (), values: Any = ()
-) -> Exception:
+    cause: Exception, body: Any, names: tuple[str, ...] = (), values: Any = (),
+    op: str | None = None,
+) -> Exception:  # fmt: skip
     """Return what a guarded function raises in place of `cause`.
 
     Args:
@@ -174,31 +202,37 @@ def explained(
         body: the guarded function.
         names: its parameters.
         values: their values.
+        op: what an error names; the body if None.
     """
+    op = op or body.__name__
     wrong = dict(zip(names, values, strict=True)).get("dtype")
     if wrong is not None and not isinstance(wrong, DType):
         # Said here, since a function that calls an operation has a name of its own.
         shown = repr(wrong) if isinstance(wrong, (str, type)) else type(wrong).__name__
-        error = DTypeError(
-            body.__name__, "dtype must be a dtype", got=shown, remedy=dtype_remedy(wrong)
-        )
+        error = DTypeError(op, "dtype must be a dtype", got=shown, remedy=dtype_remedy(wrong))
         error.__suppress_context__ = True
         return error
     typed = isinstance(cause, BurnError)
     if typed:
         cause.__suppress_context__ = True
-        if any("Callable" in str(a) for a in body.__annotations__.values()):
-            return cause  # a function of the user may have raised it, and its frames matter
+        if any("Callable" in str(a) or "Module" in str(a) for a in body.__annotations__.values()):
+            return cause  # what the user wrote may have raised it, and its frames matter
         if not isinstance(cause, ExecutionError):
             return cause.with_traceback(None)
     for place, (name, value) in enumerate(zip(names, values, strict=True)):
         # Only `self` has no annotation, and it may have another name.
         annotation = body.__annotations__.get(name, "Any" if place else "Tensor")
-        complaint = _complaint(body.__name__, name, str(annotation), value, body.__globals__)
+        complaint = _complaint(op, name, str(annotation), value, body.__globals__)
         if complaint is not None:
             complaint.__suppress_context__ = True
             return complaint
-    return cause.with_traceback(None) if typed else cause
+    if typed:
+        return cause.with_traceback(None)
+    large = too_large(op, cause)
+    if large is None:
+        return cause
+    large.__cause__ = cause
+    return large
 
 
 # What PyTorch and numpy call an argument, and what to write instead.
@@ -292,24 +326,39 @@ def _loose(body: FunctionType) -> Callable[..., Any]:
         try:
             return body(*args, **kwargs)
         except Exception as e:  # noqa: BLE001 - raised again, typed where an argument explains it
-            raise _bound(e, body, args, kwargs)  # noqa: B904 - it decides
+            raise explained_call(e, body, args, kwargs)  # noqa: B904 - it decides
 
     return wrapper
 
 
-def _bound(
-    cause: Exception, body: FunctionType, args: tuple[Any, ...], kwargs: dict[str, Any]
-) -> Exception:
+def explained_call(
+    cause: Exception, body: Any, args: tuple[Any, ...], kwargs: dict[str, Any],
+    op: str | None = None,
+) -> Exception:  # fmt: skip
+    """Return what a call raises in place of `cause`: `explained`, of arguments as they were given.
+
+    Args:
+        cause: what the body raised.
+        body: a function or a method.
+        args: positional arguments, of a method with the object it is called on.
+        kwargs: keyword arguments.
+        op: what an error names where `self` is no tensor but a module; the body if None.
+    """
     from inspect import signature  # not at import: it takes longer than the rest of this module
 
     try:
         given = signature(body).bind(*args, **kwargs).arguments
-    except TypeError:  # not called as written: Python's own words, unless a name explains it
-        return unknown_keyword(body.__name__, body, kwargs, _OTHERWISE) or cause
-    code = body.__code__
+    except (
+        TypeError,
+        ValueError,
+    ):  # not called as written: Python's own words, unless a name explains it
+        return unknown_keyword(op or body.__name__, body, kwargs, _OTHERWISE) or cause
+    code = getattr(body, "__code__", None)
+    if code is None:  # a constructor of Python's own
+        return cause
     stars = code.co_varnames[code.co_argcount + code.co_kwonlyargcount :]
-    names = tuple([n for n in given if n not in stars])
-    return explained(cause, body, names, [given[n] for n in names])
+    names = tuple([n for n in given if n not in stars and not (op and n == "self")])
+    return explained(cause, body, names, [given[n] for n in names], op)
 
 
 def guarded(function: F, *, module: str | None = None, first: str | None = None) -> F:

@@ -9,7 +9,15 @@ from typing import TYPE_CHECKING, Any
 from burn_backend import TensorBase
 from burn_ir import broadcast_shapes as _joined
 from burn_std import ArgumentError, DType, DTypeError, ShapeError, promote_dtypes
-from burn_tensor.arguments import Number, as_ints, need_tensor, one_dim, tensor_list
+from burn_tensor.arguments import (
+    Number,
+    as_int,
+    as_ints,
+    need_rank,
+    need_tensor,
+    one_dim,
+    tensor_list,
+)
 
 if TYPE_CHECKING:
     from burn_tensor.tensor import Tensor
@@ -302,6 +310,9 @@ def combinations(input: Tensor, r: int = 2, with_replacement: bool = False) -> T
     import numpy as np
 
     need_tensor("combinations", "input", input)
+    need_rank("combinations", input, 1)
+    if as_int("combinations", "r", r) < 0:
+        raise ArgumentError("combinations", "r is not negative", got=r)
     choose = itertools.combinations_with_replacement if with_replacement else itertools.combinations
     rows = np.array(list(choose(range(input.shape[0]), r)), np.int64).reshape(-1, r)
     return input[rows]
@@ -426,7 +437,17 @@ def tensordot(a: Tensor, b: Tensor, dims: Any = 2) -> Tensor:
     need_tensor("tensordot", "b", b)
     ra, rb = len(a.shape), len(b.shape)
     if isinstance(dims, int):
+        if not 0 <= dims <= min(ra, rb):
+            raise ArgumentError(
+                "tensordot",
+                "sums over as many dims as both have at most",
+                got=f"{dims} of {ra} and {rb}",
+            )
         left, right = tuple(range(ra - dims, ra)), tuple(range(dims))
+    elif not isinstance(dims, (tuple, list)) or len(dims) != 2:
+        raise DTypeError(
+            "tensordot", "dims is an integer or a pair of lists of dims", got=type(dims).__name__
+        )
     else:
         left = tuple(one_dim("tensordot", d, ra) for d in as_ints("tensordot", "dims", dims[0]))
         right = tuple(one_dim("tensordot", d, rb) for d in as_ints("tensordot", "dims", dims[1]))

@@ -27,6 +27,10 @@ def _need_extent(wanted: int | None, found: int) -> None:
         )  # fmt: skip
 
 
+# Beyond the extent all further parts are empty.
+_MOST_PARTS = 1 << 16
+
+
 @guard_methods()
 class PartMethods(Methods):
     """Some of the elements, or all of them several times."""
@@ -268,13 +272,19 @@ class PartMethods(Methods):
             >>> burn.arange(5).tensor_split((1, 3))
             (tensor([0]), tensor([1, 2]), tensor([3, 4]))
         """
+        if not self.shape:
+            raise ShapeError("tensor_split", "needs a dim", got="rank 0")
         n = as_tensor(self).size(dim)
         if isinstance(indices_or_sections, (tuple, list)):
             cuts = [slice(None, i).indices(n)[1] for i in indices_or_sections]
         else:
             count = as_int("tensor_split", "sections", indices_or_sections)
-            if count < 1:
-                raise ArgumentError("tensor_split", "sections must be positive", got=count)
+            if not 1 <= count <= max(n, _MOST_PARTS):
+                raise ArgumentError(
+                    "tensor_split",
+                    f"sections must be positive, and {_MOST_PARTS} at most",
+                    got=count,
+                )
             cuts = [n // count * i + min(i, n % count) for i in range(1, count)]
         d = one_dim("tensor_split", dim, len(self.shape))
         ends = [*cuts, n]
@@ -367,6 +377,8 @@ class PartMethods(Methods):
         rank = len(shape) + 1
         at = as_int("diag_embed", "offset", offset)
         a, c = one_dim("diag_embed", dim1, rank), one_dim("diag_embed", dim2, rank)
+        if a == c:
+            raise ArgumentError("diag_embed", "dim1 and dim2 differ", got=dim1)
         n = shape[-1] + abs(at)
         rest = iter(shape[:-1])
         full = tuple([n if i in (a, c) else next(rest) for i in range(rank)])

@@ -103,7 +103,7 @@ def kl_div(x: Array, target: Array, reduction: str, log_target: bool) -> Array:
 def _classes(x: Array) -> Array:
     """Return x [N, C, *] or [C] as [rows, C], in the order of the flattened targets."""
     if x.ndim <= 2:
-        return x.reshape(-1, x.shape[-1])
+        return x.reshape(prod(x.shape[:-1]), x.shape[-1])
     last = np.moveaxis(x, 1, -1)
     return last.reshape(prod(last.shape[:-1]), x.shape[1])
 

@@ -6,9 +6,9 @@ from burn_ir.rules import basic as r
 # A table reads better with one entry on as few lines as it needs.
 # fmt: off
 
-op("uniform", "", "dtype shape# low@ high@ key@", r.created("uniform"), "random",
+op("uniform", "", "dtype shape# low@ high@ key@", r.created("uniform", "float"), "random",
    "uniform floats in [low, high) on the dtype's own grid", differentiable=False)
-op("normal", "", "dtype shape# mean@ std@ key@", r.created("normal"), "random",
+op("normal", "", "dtype shape# mean@ std@ key@", r.created("normal", "float"), "random",
    "normal floats by Box-Muller", differentiable=False)
 op("randint", "", "dtype shape# low@ high@ key@", r.created("randint"), "random",
    "integers in [low, high)", differentiable=False)

@@ -321,6 +321,7 @@ def unfold(x: Spec, kernel: Ints, dilation: Ints, padding: Ints, stride: Ints) -
 
 def fold(x: Spec, kernel: Ints, dilation: Ints, padding: Ints, stride: Ints, size: Shape) -> Spec:
     """Rule of fold (col2im): [N, C*prod(K), L] to [N, C, *size], overlaps add up."""
+    _positive("fold", kernel_size=kernel, dilation=dilation, padding=padding, stride=stride)
     blocks = prod(
         (n + 2 * p - d * (k - 1) - 1) // s + 1
         for n, k, d, p, s in zip(size, kernel, dilation, padding, stride, strict=True)
