@@ -42,6 +42,9 @@ def _lines(path: str, module: Any, depth: int, seen: dict[int, str]) -> list[str
     return out
 
 
+_DEEPEST = 64
+
+
 def _child(path: str, key: str, child: Any, depth: int, seen: dict[int, str]) -> list[str]:
     pad = "  " * depth
     if isinstance(child, Tensor):
@@ -49,6 +52,8 @@ def _child(path: str, key: str, child: Any, depth: int, seen: dict[int, str]) ->
     if is_module(child):
         return _lines(path, child, depth, seen)
     if isinstance(child, (list, tuple, dict)):
+        if depth > _DEEPEST:  # among them a list that holds itself
+            return [f"{pad}{key}: ..."]
         inner = [
             line
             for k, c in items_of(child)

@@ -18,10 +18,10 @@ def reduced(name: str, loss: Tensor, reduction: str) -> Tensor:
     Raises:
         ArgumentError: another reduction.
     """
+    if not isinstance(reduction, str) or reduction not in ("none", "mean", "sum"):
+        raise ArgumentError(name, "reduction is none, mean or sum", got=repr(reduction))
     if reduction == "none":
         return loss
-    if reduction not in ("mean", "sum"):
-        raise ArgumentError(name, "reduction is none, mean or sum", got=reduction)
     return loss.mean() if reduction == "mean" else loss.sum()
 
 

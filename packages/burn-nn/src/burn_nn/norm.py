@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import index
 
 from burn_core import Buffer, Module, Parameter, init, is_training
 from burn_dispatch import Device
@@ -12,7 +13,7 @@ from burn_tensor import Tensor, functional as F
 
 
 def _shape(value: int | Sequence[int]) -> tuple[int, ...]:
-    return (value,) if isinstance(value, int) else tuple(value)
+    return tuple(value) if isinstance(value, (tuple, list)) else (index(value),)
 
 
 def _ones(shape: tuple[int, ...], dtype: DType | None, device: Device | None) -> Parameter:

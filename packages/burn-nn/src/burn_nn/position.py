@@ -157,6 +157,8 @@ class RotaryEncoding(Module):
             input: queries or keys.
             start: position of the first element.
         """
+        if len(input.shape) < 2:
+            raise ShapeError("RotaryEncoding", "needs [..., L, head_dim]", got=input.shape)
         length = input.shape[-2]
         if start + length > self.max_len or input.shape[-1] != self.head_dim:
             raise ShapeError(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from burn_core import Module, init
 from burn_dispatch import Device
+from burn_nn.containers import need_module
 from burn_nn.norm import LayerNorm
 from burn_nn.transformer import (
     Activation,
@@ -64,12 +65,15 @@ class Transformer(Module):
         def norm() -> LayerNorm:
             return LayerNorm(d_model, layer_norm_eps, True, bias, device, dtype)
 
-        self.encoder = custom_encoder or TransformerEncoder(
-            TransformerEncoderLayer(*settings), num_encoder_layers, norm()
-        )
-        self.decoder = custom_decoder or TransformerDecoder(
-            TransformerDecoderLayer(*settings), num_decoder_layers, norm()
-        )
+        # A module without elements is one too: `or` would put another in its place.
+        self.encoder = need_module("Transformer", "custom_encoder", (
+            TransformerEncoder(TransformerEncoderLayer(*settings), num_encoder_layers, norm())
+            if custom_encoder is None else custom_encoder
+        ))  # fmt: skip
+        self.decoder = need_module("Transformer", "custom_decoder", (
+            TransformerDecoder(TransformerDecoderLayer(*settings), num_decoder_layers, norm())
+            if custom_decoder is None else custom_decoder
+        ))  # fmt: skip
         self.d_model = d_model
         self.nhead = nhead
         self.batch_first = batch_first

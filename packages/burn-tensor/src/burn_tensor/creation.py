@@ -280,6 +280,8 @@ def from_dlpack(x: Any, *, device: Device | str | None = None, copy: bool | None
         raise DTypeError(
             "from_dlpack", "needs an object with __dlpack__", got=type(x).__name__
         ) from None
+    except (BufferError, RuntimeError) as error:  # the exporter's own words
+        raise DTypeError("from_dlpack", "the exporter refuses", got=error) from error
     if array.dtype not in _DTYPE:
         array = _native("from_dlpack", array)
     return context_of(device).tensor_from_numpy(array, copy is not False)

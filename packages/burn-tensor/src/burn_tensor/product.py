@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import isfinite
 from typing import TYPE_CHECKING, Any
 
 from burn_std import ArgumentError, DTypeError, ShapeError
@@ -337,6 +338,10 @@ def _scaled_sum(x: ProductMethods, a: Tensor, c: Tensor, beta: Number, alpha: Nu
     b = x.b
     product = b.matmul(a, c)
     if not product.dtype.is_float:
+        if not (isfinite(beta) and isfinite(alpha)):
+            raise ArgumentError(
+                "addmm", "alpha and beta of integers are finite", got=f"{alpha} and {beta}"
+            )
         beta, alpha = int(beta), int(alpha)  # as PyTorch: the dtype stays
     if alpha != 1:
         product = b.mul(product, alpha)

@@ -95,7 +95,7 @@ def conv(
         how = (out, stride, padding, dilation, groups)
         return direct.forward(engine, x, weight, bias, *how)
     library = conv_blas.serves(engine, dtype)
-    if library is not None and not is_pointwise(size, stride, padding):
+    if library is not None and not is_pointwise(size, stride, padding) and size_of(weight.shape):
         args = (out, stride, padding, dilation, groups)
         return conv_blas.forward(engine, library, x, weight, bias, *args)
     windows = columns(engine, x, size, out, stride, padding, dilation, groups)
@@ -141,6 +141,8 @@ def conv_weight_grad(
         wide_g, wide_x = converted(engine, g, d.float32), converted(engine, x, d.float32)
         how = (stride, padding, dilation, groups, shape)
         return converted(engine, conv_weight_grad(engine, wide_g, wide_x, *how), x.dtype)
+    if not size_of(shape):
+        return engine.empty(shape, x.dtype)
     if winograd.serves(engine, x.dtype, shape, stride, dilation, groups):
         return winograd_weight.weight_grad(engine, g, x, padding, shape)
     if direct.serves(engine, x.dtype, shape, stride) and direct.serves_weight(shape, stride):
@@ -215,7 +217,7 @@ def conv_input_grad(
         return direct.input_grad(engine, g, weight, stride, *how)
     library = conv_blas.serves(engine, dtype)
     pointwise = is_pointwise(size, stride, padding)
-    if turns and library is not None and not pointwise:
+    if turns and library is not None and not pointwise and size_of(weight.shape):
         return conv_blas.input_grad(engine, library, g, weight, *how)
     made = engine.empty(shape, dtype)
     if not made.size:

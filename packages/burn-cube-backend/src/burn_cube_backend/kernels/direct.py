@@ -30,10 +30,11 @@ STRETCH = 768
 def serves(engine: Engine, dtype: DType, weight: Ints, stride: Ints) -> bool:
     """Return whether a convolution with a weight of such a shape is computed here.
 
-    A kernel of one tap that skips nothing is a product of matrices.
+    A kernel of one tap that skips nothing is a product of matrices, and one without channels too.
     """
     return (
         engine.client.runtime.name == "cpu" and dtype is d.float32 and len(weight) < 5
+        and size_of(weight) > 0
         and size_of(weight[2:]) <= MOST and (size_of(weight[2:]) > 1 or max(stride) > 1)
     )  # fmt: skip
 

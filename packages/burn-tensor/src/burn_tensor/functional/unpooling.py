@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from math import prod
 from typing import Any
 
-from burn_std import DTypeError, ShapeError
+from burn_std import ArgumentError, DTypeError, ShapeError
 from burn_tensor.functional.extents import Extent, spread
 from burn_tensor.functional.pooling import avg_pool1d, avg_pool2d, avg_pool3d
 from burn_tensor.tensor import Tensor
@@ -158,6 +158,8 @@ def _lp_pool(
     op: str, pool: Any, n: int, input: Tensor, norm_type: float, kernel: Extent,
     stride: Extent | None, ceil_mode: bool,
 ) -> Tensor:  # fmt: skip
+    if not norm_type:
+        raise ArgumentError(op, "norm_type is not 0", got=norm_type)
     b = input.b
     means = pool(b.pow(input, norm_type), kernel, stride, 0, ceil_mode)
     sums = b.mul(
