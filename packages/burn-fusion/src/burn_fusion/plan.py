@@ -290,6 +290,24 @@ def is_into(kernel: Any) -> bool:
     return getattr(kernel, "nout", 0) == 1 and kernel.signature is None
 
 
+def over_layout(x: Any, *others: Any) -> Any:
+    """Return x, an array that may be written over, or None where that would decide on a layout.
+
+    A sum of the result adds in the order in which it lies in memory, and its bits must not depend
+    on what else is alive: so the result has to lie as numpy would lay a fresh one.
+
+    Args:
+        x: the array; dense, in some order of its dims.
+        others: further operands, which broadcast to it.
+    """
+    for y in others:
+        if y.strides == x.strides or (y.flags.c_contiguous and x.flags.c_contiguous):
+            continue
+        if y.ndim > 1:
+            return None
+    return x
+
+
 class _Donor:
     """Decides which operand a step may write over."""
 
@@ -312,6 +330,10 @@ class _Donor:
                 self.fresh.difference_update(step.reads())
         self.blocked = {s for step in alone if not is_into(step.kernel) for s in step.reads()}
         self.blocked.update(s for u in plan.units if isinstance(u, Fused) for s in u.reads())
+
+    def rank(self, slot: int) -> int:
+        """Return how many dims a value has."""
+        return len((self.vals[slot] if slot >= 0 else self.ext[-1 - slot]).shape)
 
     def pick(self, k: int, step: Step) -> int | None:
         out = self.vals[step.slot]
@@ -346,7 +368,7 @@ def _source(
         if isinstance(unit, Fused):
             lines.append(_group_call(k, unit, _number))
         else:
-            lines.append(_call_of(k, unit, donor.pick(k, unit), constants, _number))
+            lines.append(_call_of(k, unit, donor.pick(k, unit), constants, _number, donor.rank))
             if inner.ready is not None:
                 for slot in unit.writes():
                     if not vals[slot].shape:
@@ -375,9 +397,18 @@ def _group_call(k: int, unit: Fused, number: Callable[[int, int], str]) -> str:
 
 def _call_of(
     k: int, step: Step, over: int | None, constants: dict[str, Any],
-    number: Callable[[int, int], str],
+    number: Callable[[int, int], str], rank: Callable[[int], int] | None = None,
 ) -> str:  # fmt: skip
-    """Return the call of one operation; `over` is the slot that it may write its result into."""
+    """Return the call of one operation.
+
+    Args:
+        k: number of the step.
+        step: the operation.
+        over: the slot that it may write its result into, with `rank` of every slot.
+        constants: what the source names.
+        number: how a run-time value is read.
+        rank: how many dims a value has.
+    """
     args = [
         f"[{', '.join(map(_name, i))}]" if isinstance(i, tuple) else _name(i) for i in step.inputs
     ]
@@ -385,7 +416,12 @@ def _call_of(
         constants[f"a{k}_{j}"] = a
         args.append(f"a{k}_{j}")
     args += [number(step.slot, j) for j in step.run_time()]
-    if over is not None:
-        args.append(f"out={_name(over)}")
+    if over is not None and rank is not None:
+        others = dict.fromkeys(s for s in step.reads() if s != over and rank(s))
+        into = _name(over)
+        if others:
+            constants["OVER"] = over_layout
+            into = f"OVER({', '.join(map(_name, (over, *others)))})"
+        args.append(f"out={into}")
     outs = ", ".join(map(_name, step.writes()))
     return f"    {outs}{',' if step.entry.multi else ''} = k{k}({', '.join(args)})"

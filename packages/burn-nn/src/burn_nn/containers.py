@@ -11,6 +11,16 @@ from burn_tensor import Tensor
 
 
 def need_module(op: str, name: str, value: Any) -> Module:
+    """Return a value, which has to be a module.
+
+    Args:
+        op: what an error names.
+        name: of the argument or element.
+        value: what was given.
+
+    Raises:
+        ArgumentError: it is none.
+    """
     if not isinstance(value, Module):
         raise ArgumentError(op, "holds modules", got=f"{name}: {type(value).__name__}")
     return value
