@@ -241,10 +241,9 @@ def audit(session: nox.Session) -> None:
 
 @nox.session
 def matrix(session: nox.Session) -> None:
-    """Every test on every backend, nothing sampled."""
-    for backend in BACKENDS + MORE:
-        given = [*crossing(backend), "-n2", f"--burn-backend={backend}"]
-        pytest(session, f"matrix-{backend}", *given)
+    """Every test on every backend, nothing sampled, in parts that go on where they were stopped."""
+    threads = {"OPENBLAS_NUM_THREADS": "1"}
+    workspace(session, "python", "-m", "tests.matrix", *session.posargs, **threads)
 
 
 @nox.session(venv_backend="virtualenv")

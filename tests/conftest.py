@@ -37,6 +37,22 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         metavar="N",
         help="run every N-th case of each operator, beginning with another one each day (1: all)",
     )
+    parser.addoption(
+        "--burn-part",
+        metavar="I/N",
+        help="of all tests that are collected, run the I-th and every N-th after it",
+    )
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out the tests of other parts."""
+    given = config.getoption("--burn-part")
+    if given:
+        part, count = map(int, given.split("/"))
+        config.hook.pytest_deselected(
+            items=[item for k, item in enumerate(items) if k % count != part - 1]
+        )
+        items[:] = items[part - 1 :: count]
 
 
 @pytest.fixture(scope="session")

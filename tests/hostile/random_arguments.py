@@ -278,7 +278,8 @@ def outcome(function: Any, args: list[Any], kwargs: dict[str, Any]) -> Outcome:
                 found.append((t.dtype.name, t.numpy().copy()))
         return "value", found if found or isinstance(out, (tuple, list)) else repr(out)[:200]
     except BurnError as error:
-        if isinstance(error, ExecutionError) and "does not fit" not in str(error):
+        large = "does not fit" in str(error) or "OutOfMemory" in type(error).__name__
+        if isinstance(error, ExecutionError) and not large:
             return "fault", f"{type(error).__name__}: {error}"
         if len(str(error)) > 2000:
             return "fault", f"{len(str(error))} letters: {str(error)[:200]}"
@@ -305,6 +306,8 @@ def _python_words(error: Exception, frames: Any) -> bool:
 
 def _apart(a: Outcome, b: Outcome, name: str) -> str | None:
     """Return how the answers of two devices differ."""
+    if b == ("error", "IndexRangeError") and a[0] == "value":
+        return None  # devices that compile clamp, and report at a sync where bounds are validated
     if a[0] != b[0]:
         return f"{a[0]} {_short(a[1])}, but {b[0]} {_short(b[1])} on flex"
     if a[0] == "error":
@@ -324,7 +327,7 @@ def _apart(a: Outcome, b: Outcome, name: str) -> str | None:
 
 
 # Whose values nobody promises: of memory that was not written, and of ill-conditioned matrices.
-LOOSE = ("burn.empty", "Tensor.new_empty", "linalg.", "burn.linalg.", "nn.")
+LOOSE = ("burn.empty", "Tensor.new_empty", "linalg.", "burn.linalg.", "nn.", "functional.gumbel")
 
 
 def _short(value: Any) -> str:

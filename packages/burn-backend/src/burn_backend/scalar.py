@@ -35,11 +35,11 @@ def plain_scalar(value: Any) -> bool | int | float | None:
 
 
 def number_of(value: bool | int | float, dtype: DType) -> bool | int | float:
-    """Return a Python number that meets elements of a dtype, one that a backend can hold.
+    """Return a number that meets elements of a dtype as a Python one that a backend can hold.
 
     Raises:
         ArgumentError: an integer of more than 64 bits meets integers, or one that no float holds.
-        DTypeError: the dtype is quantised.
+        DTypeError: it is no number, or the dtype is quantised.
 
     Example:
         >>> from burn_std.dtypes import float32
@@ -51,6 +51,10 @@ def number_of(value: bool | int | float, dtype: DType) -> bool | int | float:
             "number", "a quantised tensor meets no numbers", got=dtype,
             remedy="Call .dequantize() first.",
         )  # fmt: skip
+    number = plain_scalar(value)
+    if number is None:
+        raise DTypeError("number", "must be a number", got=type(value).__name__)
+    value = number
     if value.__class__ is not int or -(2**63) <= value < 2**64:
         return value
     if dtype.is_bool:

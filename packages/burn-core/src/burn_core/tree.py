@@ -138,9 +138,13 @@ def any_autodiff(value: Any, kind: type) -> bool:
             if top.b.is_autodiff and isinstance(top, kind):
                 return True
         elif what == "list":
-            stack.extend(top)
+            if id(top) not in seen:  # it may hold itself
+                seen.add(id(top))
+                stack.extend(top)
         elif what == "dict":
-            stack.extend(top.values())
+            if id(top) not in seen:
+                seen.add(id(top))
+                stack.extend(top.values())
         elif what == "module" and id(top) not in seen:
             seen.add(id(top))
             inner = top.__dict__

@@ -148,17 +148,20 @@ def _first(inner: str) -> str:
 
 def _of_alias(alias: Any) -> list[tuple[str, Check]] | None:
     """Return what the name of a class, a union of classes or another annotation asks for."""
-    if alias is Any:
+    several = getattr(alias, "__constraints__", ()) or (
+        alias.__args__ if isinstance(alias, UnionType) else ()
+    )
+    if several:
+        found = [_of_alias(t) for t in several]
+        return None if None in found else [c for f in found if f for c in f]
+    if alias is None or alias is Any:
         return None
     if isinstance(alias, type):
-        article = "an" if alias.__name__[0] in "AEIOU" else "a"
-        return [(f"{article} {alias.__name__}", lambda value: isinstance(value, alias))]
-    if isinstance(alias, UnionType):
-        parts = [_CHECKS.get(getattr(t, "__name__", "")) for t in alias.__args__]
-        if all(p is None for p in parts):
-            found = [_of_alias(t) for t in alias.__args__]
-            return None if None in found else [c for f in found if f for c in f]
-    return None if alias is None else _checks(_DOTTED.sub("", str(alias)), {})
+        name = alias.__name__
+        article = "an" if name[0] in "AEIOU" else "a"
+        checks = _CHECKS.get(name, (f"{article} {name}", lambda value: isinstance(value, alias)))
+        return [checks]
+    return _checks(_DOTTED.sub("", str(alias)), {})
 
 
 def _any(checks: list[tuple[str, Check]]) -> Check:

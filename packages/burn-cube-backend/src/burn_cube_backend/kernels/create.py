@@ -42,7 +42,7 @@ def wrapped(value: Any, dtype: DType) -> Any:
         if dtype.bits > 16:
             return float(value)
         with np.errstate(over="ignore"):
-            return float(host_dtype(dtype).type(value))
+            return float(host_dtype(dtype).type(float(value)))
     if isinstance(value, float):
         if value != value:
             return 0
