@@ -101,7 +101,7 @@ class ModuleMeta(type):
         try:
             made: M = super().__call__(*args, **kwargs)  # type: ignore[misc]
         except Exception as cause:
-            init: Any = cls.__init__  # type: ignore[misc]
+            init: Any = cls.__init__
             if _is_explained(cls):
                 raise explained_call(cause, init, (None, *args), kwargs, cls.__name__)  # noqa: B904 - it decides
             unknown = isinstance(cause, TypeError)

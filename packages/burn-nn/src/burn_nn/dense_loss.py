@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from burn_core import Buffer, Module
 from burn_std import ArgumentError, ShapeError
 from burn_tensor import Tensor, functional as F
@@ -18,7 +20,8 @@ def reduced(name: str, loss: Tensor, reduction: str) -> Tensor:
     Raises:
         ArgumentError: another reduction.
     """
-    if not isinstance(reduction, str) or reduction not in ("none", "mean", "sum"):
+    given: Any = reduction
+    if not isinstance(given, str) or given not in ("none", "mean", "sum"):
         raise ArgumentError(name, "reduction is none, mean or sum", got=repr(reduction))
     if reduction == "none":
         return loss

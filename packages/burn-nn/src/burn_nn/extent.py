@@ -23,7 +23,9 @@ def spatial(name: str, value: int | Sequence[int], n: int) -> tuple[int, ...]:
     Raises:
         ArgumentError: another number of ints.
     """
-    given = tuple(value) if isinstance(value, (tuple, list)) else (value,) * n
+    given: tuple[Any, ...] = (value,) * n
+    if isinstance(value, (tuple, list)):
+        given = tuple(value)
     try:
         out = tuple(index(v) for v in given)
     except TypeError:

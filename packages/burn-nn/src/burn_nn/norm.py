@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from operator import index
+from typing import Any
 
 from burn_core import Buffer, Module, Parameter, init, is_training
 from burn_dispatch import Device
@@ -13,7 +14,8 @@ from burn_tensor import Tensor, functional as F
 
 
 def _shape(value: int | Sequence[int]) -> tuple[int, ...]:
-    return tuple(value) if isinstance(value, (tuple, list)) else (index(value),)
+    given: Any = value
+    return tuple(given) if isinstance(given, (tuple, list)) else (index(given),)
 
 
 def _ones(shape: tuple[int, ...], dtype: DType | None, device: Device | None) -> Parameter:
