@@ -44,6 +44,33 @@ def test_integers_of_more_than_64_bits_meet_no_integers(
         call(burn.ones(2, dtype=burn.int32, device=device))
 
 
+def _assigned(x: Any) -> Any:
+    made = x * 1
+    made[0] = 300
+    return made
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda x: burn.full((2,), 300, dtype=burn.uint8, device=x.device),
+        lambda x: burn.full_like(x, 300), lambda x: x.new_full((2,), 300), _assigned,
+        lambda x: x.masked_fill(x > 9, 300), lambda x: burn.where(x > 9, x, 300),
+        lambda x: x.where(x > 9, 300), lambda x: x.fill(300), lambda x: x.clamp(0, 300),
+        lambda x: x.clamp_max(256), lambda x: F.pad(x, (1, 1), value=300),
+        lambda x: x.index_fill(0, burn.tensor([0], device=x.device), 300),
+    ],
+)  # fmt: skip
+def test_a_number_that_is_stored_must_fit(device: Any, call: Callable[[Any], Any]) -> None:
+    """As in PyTorch: `x.clamp(0, 256)` of uint8 would set everything to 0."""
+    x = burn.tensor([200, 5], dtype=burn.uint8, device=device)
+    with pytest.raises(DTypeError, match="does not fit uint8"):
+        call(x)
+    assert x.clamp(0, 255).tolist() == [200, 5]
+    assert burn.full((1,), -1, dtype=burn.uint8, device=device).tolist() == [255]
+    assert (x + 300).tolist() == [244, 49], "sums wrap"
+
+
 def test_only_numbers_stand_for_numbers(device: Any) -> None:
     for value in ((1, 2, 3), [1.0], "1"):
         with pytest.raises(DTypeError):
@@ -138,6 +165,66 @@ def test_messages_do_not_repeat_all_of_a_long_value(device: Any) -> None:
     with pytest.raises(DTypeError) as caught:
         burn.ones(2, device=device).max("x" * 100_000)
     assert len(str(caught.value)) < 2000
+
+
+# --- arrays ---------------------------------------------------------------------------------------
+
+
+def _odd_arrays() -> list[Any]:
+    base = np.arange(12, dtype=np.float32).reshape(3, 4)
+    frozen = base.copy()
+    frozen.flags.writeable = False
+    raw = np.zeros(49, np.uint8)
+    raw[1:] = base.view(np.uint8).ravel()
+    return [
+        np.broadcast_to(np.float32(2.0), (3, 4)), frozen, raw[1:].view(np.float32).reshape(3, 4),
+        base.astype(">f4"), base.astype(">i8"), np.asfortranarray(base), base[::-1, ::-2],
+        np.lib.stride_tricks.as_strided(base, (3, 3), (4, 4)), np.zeros((0, 3), np.int16),
+        np.ones((1,) * 40, np.float32), np.array(3), base.astype(np.uint64) + 2**63,
+    ]  # fmt: skip
+
+
+def test_arrays_of_odd_layouts_keep_their_values(device: Any) -> None:
+    for array in _odd_arrays():
+        expected = array.copy()
+        made = [burn.tensor(array, device=device), burn.from_numpy(array, device=device)]
+        if array.dtype.isnative and array.flags.aligned:
+            made.append(burn.from_dlpack(array, device=device))
+        for x in made:
+            assert x.shape == array.shape
+            assert np.array_equal(x.numpy(), expected), (array.dtype, array.strides)
+            assert np.array_equal((x + 0).numpy(), expected)
+
+
+def test_exports_that_overlap_show_one_value(device: Any) -> None:
+    """Two exports of one tensor, and of a view of it, stay what they were."""
+    x = burn.arange(6, device=device).float() * 1
+    one, other = x.numpy(), x[2:].numpy()
+    shared = np.from_dlpack(x.to_device("flex:5"))
+    kept = [one.copy(), other.copy(), shared.copy()]
+    x[0] = 50.0
+    x = x * 2 + 1
+    x.numpy()
+    for array, copy in zip((one, other, shared), kept, strict=True):
+        assert np.array_equal(array, copy)
+        assert not array.flags.writeable
+
+
+@pytest.mark.parametrize(
+    "array",
+    [
+        np.arange(3).astype(object), np.array([1, "a", None], object), np.array(["a"]),
+        np.array(["2020-01-01"], "datetime64[D]"), np.ones(2, np.complex64),
+        np.zeros(2, [("a", "f4"), ("b", "i4")]),
+    ],
+    ids=lambda a: str(a.dtype),
+)  # fmt: skip
+def test_arrays_of_other_things_are_refused(device: Any, array: Any) -> None:
+    for make in (burn.tensor, burn.from_numpy):
+        if make is burn.tensor and array.dtype == object and array[0] == 0:
+            continue  # numbers in an object array are numbers
+        with pytest.raises(DTypeError):
+            make(array, device=device)
 
 
 # --- layers ---------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from burn_backend import Memo, TensorBase
 from burn_dispatch import plain_scalar
-from burn_std import ArgumentError, BurnError, DTypeError, IndexRangeError, ShapeError
+from burn_std import ArgumentError, BurnError, DType, DTypeError, IndexRangeError, ShapeError
 
 if TYPE_CHECKING:
     from burn_tensor.tensor import Tensor
@@ -46,6 +46,22 @@ def as_number(op: str, name: str, value: Any) -> Number:
     number = plain_scalar(value)
     if number is None:
         raise DTypeError(op, f"{name} must be a number", got=type(value).__name__)
+    return number
+
+
+def stored(op: str, number: Any, dtype: DType) -> Any:
+    """Return a number that becomes elements of a dtype as it is.
+
+    Sums and products of integers wrap, but a value that is stored or a bound would be another one.
+    Of an unsigned dtype -1 is the largest, as in PyTorch.
+
+    Raises:
+        DTypeError: an integer that the dtype cannot hold.
+    """
+    if number.__class__ is int and dtype.is_int:
+        top = (1 << (dtype.bits - dtype.is_signed)) - 1
+        if not -top - dtype.is_signed <= number <= top:
+            raise DTypeError(op, f"an integer does not fit {dtype.name}", got=number)
     return number
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from burn_backend import TensorBase
 from burn_std import ArgumentError, DTypeError
-from burn_tensor.arguments import Number
+from burn_tensor.arguments import Number, stored
 from burn_tensor.guard import guard_methods
 from burn_tensor.methods import Methods
 
@@ -320,6 +320,7 @@ class ArithmeticMethods(Methods):
 
         Raises:
             ArgumentError: both bounds are None.
+            DTypeError: a bound is an integer that the dtype of x cannot hold.
 
         Gradient: g where min <= x <= max; a tensor bound gets g where it is the result.
 
@@ -333,8 +334,8 @@ class ArithmeticMethods(Methods):
             )
         return self.b.clamp(
             self,
-            min if min is None else number_like(self, min),
-            max if max is None else number_like(self, max),
+            min if min is None else number_like(self, stored("clamp", min, self.dtype)),
+            max if max is None else number_like(self, stored("clamp", max, self.dtype)),
         )
 
     clip = clamp
@@ -348,7 +349,7 @@ class ArithmeticMethods(Methods):
             >>> burn.tensor([-1, 1]).clamp_min(0)
             tensor([0, 1])
         """
-        return self.b.clamp(self, number_like(self, min), None)
+        return self.b.clamp(self, number_like(self, stored("clamp_min", min, self.dtype)), None)
 
     def clamp_max(self, max: Tensor | Number) -> Tensor:
         """Return min(x, max).
@@ -359,7 +360,7 @@ class ArithmeticMethods(Methods):
             >>> burn.tensor([-1, 1]).clamp_max(0)
             tensor([-1,  0])
         """
-        return self.b.clamp(self, None, number_like(self, max))
+        return self.b.clamp(self, None, number_like(self, stored("clamp_max", max, self.dtype)))
 
     def lerp(self, end: Tensor | Number, weight: Tensor | Number) -> Tensor:
         """Return x + weight (end - x).

@@ -16,7 +16,7 @@ import numpy as np
 from burn_backend import TensorBase
 from burn_dispatch import Device, device as named_device, plain_scalar
 from burn_std import ArgumentError, DType, DTypeError, ShapeError, dtypes as dt
-from burn_tensor.arguments import Number, as_int, flat, need_tensor
+from burn_tensor.arguments import Number, as_int, flat, need_tensor, stored
 from burn_tensor.guard import explained, refused
 
 if TYPE_CHECKING:
@@ -301,6 +301,9 @@ def full(
         dtype: of the result; else that of the value.
         device: where it is made.
 
+    Raises:
+        DTypeError: the value is an integer that the dtype cannot hold.
+
     Example:
         >>> burn.full((2,), 7)
         tensor([7, 7])
@@ -309,7 +312,7 @@ def full(
     number = _number("full", "fill_value", fill_value)
     if dtype is None:
         dtype = _dtype_of(number, b)
-    return b.full(dtype, flat("full", "size", (size,)), number)
+    return b.full(dtype, flat("full", "size", (size,)), stored("full", number, dtype))
 
 
 def _dtype_of(number: Number, b: Any) -> DType:
@@ -391,7 +394,8 @@ def empty(*size: Any, dtype: DType | None = None, device: Device | str | None = 
 def _like(x: TensorBase, value: Any, dtype: DType | None, device: Device | str | None) -> Any:
     need_tensor("like", "the model", x)
     b = x.b if device is None else context_of(device)
-    return b.full(dtype or x.dtype, x.shape, value)
+    kind = dtype or x.dtype
+    return b.full(kind, x.shape, stored("full_like", value, kind))
 
 
 def full_like(

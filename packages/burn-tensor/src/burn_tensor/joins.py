@@ -16,6 +16,7 @@ from burn_tensor.arguments import (
     need_rank,
     need_tensor,
     one_dim,
+    stored,
     tensor_list,
 )
 
@@ -342,6 +343,9 @@ def where(
         return condition.nonzero(as_tuple=True)
     if input is None or other is None:
         raise ArgumentError("where", "takes both values or none", got="one")
+    for one, two in ((input, other), (other, input)):
+        if isinstance(two, TensorBase):
+            stored("where", one, two.dtype)
     return condition.b.where(condition, input, other)
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from burn_dispatch import Device
 from burn_std import DType
-from burn_tensor.arguments import Number, flat
+from burn_tensor.arguments import Number, flat, stored
 from burn_tensor.guard import guard_methods
 from burn_tensor.methods import Methods, as_tensor
 
@@ -48,7 +48,9 @@ class LikenessMethods(Methods):
             tensor([7., 7.])
         """
         b = device.context if device is not None else self.b
-        out: Tensor = b.full(dtype or self.dtype, flat("new_full", "size", (size,)), fill_value)
+        kind = dtype or self.dtype
+        value = stored("new_full", fill_value, kind)
+        out: Tensor = b.full(kind, flat("new_full", "size", (size,)), value)
         return out
 
     def new_zeros(

@@ -10,7 +10,7 @@ from burn_dispatch import plain_scalar
 from burn_ir import broadcast_shapes
 from burn_std import ArgumentError, DTypeError, ShapeError
 from burn_std.dtypes import bool_, float64
-from burn_tensor.arguments import Number, as_number, need_tensor, one_dim
+from burn_tensor.arguments import Number, as_number, need_tensor, one_dim, stored
 from burn_tensor.guard import guard_methods
 from burn_tensor.indexing import put, spread_masks
 from burn_tensor.methods import Methods, as_tensor
@@ -367,7 +367,7 @@ class LookupMethods(Methods):
             >>> burn.tensor([1, 2]).where(burn.tensor([True, False]), 0)
             tensor([1, 0])
         """
-        return self.b.where(condition, self, other)
+        return self.b.where(condition, self, stored("where", other, self.dtype))
 
     def fill(self, value: Tensor | Number) -> Tensor:
         """Return a tensor like x with one value everywhere.
@@ -425,7 +425,7 @@ def value_like(x: TensorBase, value: Any) -> Tensor:
         elif isinstance(number, float) and not dtype.is_float:
             value = b.scalar(number, float64)
         else:
-            out = b.scalar(number, dtype)
+            out = b.scalar(stored("assign", number, dtype), dtype)
             return out
     out = value if value.dtype is x.dtype else value.b.cast(value, x.dtype)
     return out

@@ -7,6 +7,7 @@ from math import prod
 from typing import Any
 
 from burn_std import ArgumentError, ShapeError
+from burn_tensor.arguments import stored
 from burn_tensor.functional.extents import Extent, Ints, spread
 from burn_tensor.tensor import Tensor
 
@@ -72,7 +73,7 @@ def pad(
         raise ArgumentError("pad", f"mode {mode} takes no value", got=value)
     if not dtype.is_float:
         value = bool(value) if dtype.is_bool else int(value)
-    return b.pad(input, mode, _pads(pad, len(input.shape)), value)
+    return b.pad(input, mode, _pads(pad, len(input.shape)), stored("pad", value, input.dtype))
 
 
 def pixel_shuffle(input: Tensor, upscale_factor: int) -> Tensor:
