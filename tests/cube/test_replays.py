@@ -54,6 +54,25 @@ def test_random_programs(seed: int) -> None:
             same(a, b)
 
 
+OPEN = (
+    (0.5,), (0.5,), (0.5, 3.0), (1.5, 2.0), (2.5, 1.0), (2.5, None), (1.0, 4.0), (0.0, None, None),
+    (0.0, 1, -1), (0.0, 2, -2), (True, 3, -2), (False, None, -2.5), (1, 2, -3), (2, 3, -4),
+    (2, None, -4), (3, 4, None), (3.5, 4, -1.0), (4.5, 5, -2.0), (5.5, None, -3.0),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", [burn.float32, burn.float16, burn.bfloat16])
+def test_a_number_may_be_open_in_the_next_run(dtype: Any) -> None:
+    """A number that changed from run to run was followed to the launch; None is none."""
+    for numbers in OPEN:
+        found, expected = (
+            burn.tensor([1.0, burn.inf, burn.nan, -burn.inf], dtype=dtype, device=device)
+            for device in (FUSED, EAGER)
+        )
+        found = (found * 2).nan_to_num(*numbers) + 1
+        same(found, (expected * 2).nan_to_num(*numbers) + 1)
+
+
 def train(device: Any, steps: int) -> tuple[list[float], list[Any]]:
     """Return losses and parameters of a small network with dropout and a changing rate."""
     tracking = device.autodiff()

@@ -14,6 +14,8 @@ from typing import Any
 # The numbers of one run, by the slot of the operation that has them.
 Run = dict[int, tuple[Any, ...]]
 Place = tuple[int, int]
+# An open bound, and what decides more than a value.
+NEVER_LATE = (type(None), bool)
 
 
 class NeedsValue(Exception):

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from burn_cube import DeviceArray
 from burn_cube.spi import profiles
-from burn_cube_backend.late import Place
+from burn_cube_backend.late import NEVER_LATE, Place
 from burn_cube_backend.packs import seen
 from burn_cube_backend.payload import CubeTensor
 
@@ -91,7 +91,7 @@ def quick(
         is_float = value.__class__ is float  # and neither zero nor NaN, see `exact`
         found = "n_.__class__ is not F or n_" if is_float else "EXACT(n_)"
         lines += [f"n_ = R[{slot}][{k}]", f"if {found} != N{n}: return None"]
-    constants |= {"F": float, "REPLAY": replay}
+    constants |= {"F": float, "REPLAY": replay, "OTHERS": (float, *NEVER_LATE)}
     if replay.is_twin:
         lines += _found_forms(replay, constants)
     elif replay.packings:  # as they were in a run before: their forms may be kept
@@ -104,8 +104,8 @@ def quick(
             lines.append(f"p{n} = SEEN(e{k}, PACKS{n})")
         lines.append(f"if {' and '.join(f'p{n}' for n in range(len(keys)))}: return None")
     for slot, k in replay.lates:  # code may have asked for the class of a late number
-        asks = "is" if (slot, k) in replay.ints else "is not"
-        lines.append(f"if R[{slot}][{k}].__class__ {asks} F: return None")
+        asks = "in OTHERS" if (slot, k) in replay.ints else "is not F"
+        lines.append(f"if R[{slot}][{k}].__class__ {asks}: return None")
     # One thread at a time. Taking the one element of a list is atomic and sooner than a lock.
     lines += ["try: TAKE()", "except IndexError: return None", "try:"]
     lines += [f"    {line}" for line in _run(replay, constants)]

@@ -21,7 +21,7 @@ from burn_backend import Free, OverwrittenError
 from burn_cube import DeviceArray
 from burn_cube.spi import number_word, profiles
 from burn_cube_backend.engine import Engine
-from burn_cube_backend.late import Late, NeedsValue, Place, Run, can_be_late, late
+from burn_cube_backend.late import NEVER_LATE, Late, NeedsValue, Place, Run, can_be_late, late
 from burn_cube_backend.launch_log import LaunchLog
 from burn_cube_backend.memory_plan import Arrangement, Span, arranged
 from burn_cube_backend.packs import Packing, packings_of
@@ -540,11 +540,13 @@ class Replayed:
 
     def _same(self, replay: Replay, numbers: tuple[Any, ...]) -> bool:
         baked, ints = replay.baked, replay.ints
-        # Code may ask for the class of a late number.
+        # Code may ask for the class of a late number; an open bound (None) or a bool is never late.
         return all(
-            baked[p] == n if p in baked else (n.__class__ is tuple) is (p in ints)
+            baked[p] == n if p in baked
+            else n.__class__ is tuple and n[0] not in NEVER_LATE if p in ints
+            else n.__class__ is not tuple
             for p, n in zip(self.scalars, numbers, strict=True)
-        )
+        )  # fmt: skip
 
     def _logged(
         self, layout: Layout, inputs: Sequence[CubeTensor], run: Run, numbers: tuple[Any, ...],
@@ -565,7 +567,10 @@ class Replayed:
                 if old != new and p not in self._asked and can_be_late(run[p[0]][p[1]]):
                     self._late.add(p)
             layout.numbers = numbers
-            lates = tuple(p for p in self.scalars if p in self._late)
+            # In this run it may be an open bound: then that is baked in.
+            lates = tuple(
+                p for p in self.scalars if p in self._late and can_be_late(run[p[0]][p[1]])
+            )
             marked = dict(run)
             for slot, k in lates:
                 values = list(marked[slot])
