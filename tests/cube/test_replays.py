@@ -61,6 +61,7 @@ OPEN = (
 )  # fmt: skip
 
 
+@pytest.mark.filterwarnings("ignore::burn.ReplayWarning")
 @pytest.mark.parametrize("dtype", [burn.float32, burn.float16, burn.bfloat16])
 def test_a_number_may_be_open_in_the_next_run(dtype: Any) -> None:
     """A number that changed from run to run was followed to the launch; None is none."""

@@ -84,15 +84,21 @@ class _Planned(Exception):
     """An error that a program raises on purpose."""
 
 
-def make(seed: int, pure: bool = False) -> Program:
-    """Return the program of a seed; a pure one only computes, from inputs to results."""
+def make(seed: int, pure: bool = False, length: int = LENGTH) -> Program:
+    """Return the program of a seed.
+
+    Args:
+        seed: decides on everything.
+        pure: it only computes, from inputs to results.
+        length: steps at most. A driver that compiles slowly runs more short ones in its time.
+    """
     dice = random.Random(seed)
     names = [n for n in OPS if not pure or n not in RANDOM | DYNAMIC]
     # Each program draws from a part of the operations, so that some meet often.
     names = dice.sample(names, dice.randint(6, 24))
     control = ("cast", "drop") if pure else CONTROL
     steps = []
-    for _ in range(dice.randint(3, LENGTH)):
+    for _ in range(dice.randint(3, length)):
         name = dice.choice(control) if dice.random() < 0.25 else dice.choice(names)
         scope = None
         if not pure and name in OPS and dice.random() < 0.06:
@@ -423,6 +429,7 @@ def main() -> None:
     parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--count", type=int, default=1000)
     parser.add_argument("--seconds", type=float, default=90)
+    parser.add_argument("--length", type=int, default=LENGTH, help="steps of a program at most")
     parser.add_argument("--pure", action="store_true", help="captured steps and graphs")
     parser.add_argument("--shrink", action="store_true")
     args = parser.parse_args()
@@ -437,12 +444,13 @@ def main() -> None:
             except Exception as error:  # noqa: BLE001 - as in `outcome`
                 found = f"{type(error).__name__}: {error}"
         else:
-            found = outcome(make(seed), eager, fused, counts)
+            found = outcome(make(seed, length=args.length), eager, fused, counts)
         if found is not None:
             wrong += 1
             print(f"program {seed}: {found}", flush=True)
             if args.shrink and not args.pure:
-                small = shrunk(make(seed), lambda p: outcome(p, eager, fused) is not None)
+                whole = make(seed, length=args.length)
+                small = shrunk(whole, lambda p: outcome(p, eager, fused) is not None)
                 print(f"    {outcome(small, eager, fused)}\n    {small}", flush=True)
         seed += 1
         if not seed % 50:
