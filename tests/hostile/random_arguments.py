@@ -152,6 +152,13 @@ def targets() -> list[tuple[str, Any]]:
         value = getattr(burn.nn, name)
         if inspect.isclass(value) and issubclass(value, burn.nn.Module):
             found[f"nn.{name}"] = value
+    for prefix, place in (("optim.", burn.optim), ("schedule.", burn.optim.lr_scheduler)):
+        for name in place.__all__ if hasattr(place, "__all__") else dir(place):
+            value = getattr(place, name)
+            # Protocols and bases of others are not made.
+            plain = not getattr(value, "_is_protocol", False)
+            if inspect.isclass(value) and not name.startswith("_") and plain:
+                found[f"{prefix}{name}"] = value
     for name in dir(burn.nn.init):
         if name.endswith("_") and not name.startswith("_"):
             found[f"init.{name}"] = getattr(burn.nn.init, name)

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import burn
-from burn import nn
+from burn import nn, optim
 from burn_std import ArgumentError, BurnError, DTypeError, ExecutionError, ShapeError
 
 F = burn.functional
@@ -69,6 +69,14 @@ def test_a_number_that_is_stored_must_fit(device: Any, call: Callable[[Any], Any
     assert x.clamp(0, 255).tolist() == [200, 5]
     assert burn.full((1,), -1, dtype=burn.uint8, device=device).tolist() == [255]
     assert (x + 300).tolist() == [244, 49], "sums wrap"
+
+
+@pytest.mark.parametrize("shape", [(), (2, 3)])
+@pytest.mark.parametrize("name", ["sum", "amin", "any", "argmax", "var"])
+def test_a_flag_is_a_bool(device: Any, shape: tuple[int, ...], name: str) -> None:
+    for flag in (b"mean", 2, "yes", None, [1]):
+        with pytest.raises(DTypeError, match="keepdim"):
+            getattr(burn.ones(shape, device=device), name)(0, keepdim=flag)
 
 
 def test_only_numbers_stand_for_numbers(device: Any) -> None:
@@ -248,6 +256,24 @@ def test_arrays_of_other_things_are_refused(device: Any, array: Any) -> None:
 def test_layers_and_initializers_name_the_wrong_argument(make: Callable[[], Any]) -> None:
     with pytest.raises(BurnError):
         make()
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: optim.AdamW(eps="x"), lambda: optim.SGD(weight_decay=None),
+        lambda: optim.Adam(betas=0.9), lambda: optim.LAMB(weight_decay=(1, 2)),
+        lambda: optim.Adadelta(rho=np.array([b"a"])), lambda: optim.LBFGS(max_iter=[1]),
+        lambda: optim.EMA(2), lambda: optim.GradScaler("x"), lambda: optim.GradientSet(3),
+        lambda: optim.Muon(ns_coefficients=1.0), lambda: optim.lr_scheduler.MultiStepLR(0.1, 2),
+        lambda: optim.lr_scheduler.ConstantLR(0.1, []), lambda: optim.lr_scheduler.ComposedLR(1),
+        lambda: optim.lr_scheduler.OneCycleLR(0.1, 1.0, 10, final_div_factor=0),
+    ],
+)  # fmt: skip
+def test_optimizers_and_schedules_name_the_wrong_argument(make: Callable[[], Any]) -> None:
+    with pytest.raises(BurnError) as caught:
+        make()
+    assert "__init__" not in str(caught.value)
 
 
 def test_errors_of_layers_end_at_the_line_that_calls() -> None:

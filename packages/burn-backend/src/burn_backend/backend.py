@@ -10,7 +10,7 @@ from burn_backend.fragments import Again, Fragments, Memo, infer_key, payload_na
 from burn_backend.fusing import Fuser
 from burn_backend.kernel import Kernel
 from burn_backend.watching import Watcher
-from burn_ir import CATALOG, Entry, Spec
+from burn_ir import CATALOG, FLAGS, Entry, Spec
 from burn_std import BackendContractError, CaptureError, DType, DTypeError
 
 API_VERSION = 1
@@ -364,6 +364,10 @@ class Backend:
             constants["INFER"] = self.infer(entry)
             constants["TUPLE"] = tuple
             lines.append(f"INFER[{infer_key(entry)}]")
+        elif kernel.checked:
+            # A kernel would take anything for a flag; the rule, which a failure asks, does not.
+            flags = [a.name for a in entry.attrs if a.name in FLAGS]
+            lines += [f"if {f} is not True and {f} is not False: raise TypeError" for f in flags]
         if kernel.quiet or self.runner is None:
             lines.append(f"r_ = {function}({', '.join(args)})")
         else:

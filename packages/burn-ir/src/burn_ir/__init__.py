@@ -10,6 +10,7 @@ from burn_ir import catalog as catalog
 from burn_ir.entry import (
     CATALOG as CATALOG,
     EDGES as EDGES,
+    FLAGS as FLAGS,
     OPENS as OPENS,
     Attr as Attr,
     Catalog as Catalog,

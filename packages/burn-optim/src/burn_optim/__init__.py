@@ -14,6 +14,7 @@ from burn_optim.optimizer import Group, Optimizer
 from burn_optim.scaling import GradScaler
 from burn_optim.sgd import ASGD, SGD, Rprop
 from burn_std import missing_name as _missing_name
+from burn_tensor.guard import guard_constructors as _guard_constructors
 
 __all__ = [
     "ASGD",
@@ -45,6 +46,8 @@ __all__ = [
     "clip_grad_value",
     "lr_scheduler",
 ]
+
+_guard_constructors(globals(), __all__)
 
 if not TYPE_CHECKING:
     # What `torch.optim` and `torch.nn.utils` have under this name, and what to write instead.

@@ -409,6 +409,25 @@ def guard_methods(bare: str = "", always: str = "") -> Callable[[C], C]:
     return decorate
 
 
+def guard_constructors(scope: dict[str, Any], names: Iterable[str]) -> None:
+    """Guard the constructors of the public classes of a module."""
+    for name in names:
+        found = scope.get(name)
+        body = vars(found).get("__init__") if isinstance(found, type) else None
+        if isinstance(body, FunctionType) and not hasattr(body, "__wrapped__"):
+            found.__init__ = _constructor(body)  # type: ignore[misc, union-attr]
+
+
+def _constructor(body: FunctionType) -> Callable[..., None]:
+    def wrapper(self: Any, *args: Any, **kwargs: Any) -> None:
+        try:
+            body(self, *args, **kwargs)
+        except Exception as e:  # noqa: BLE001 - raised again, typed where an argument explains it
+            raise explained_call(e, body, (self, *args), kwargs, type(self).__name__)  # noqa: B904 - it decides
+
+    return update_wrapper(wrapper, body)
+
+
 def guard_names(scope: dict[str, Any], names: Iterable[str]) -> None:
     """Guard the public functions of a module; what it calls inside stays bare."""
     made: dict[FunctionType, Any] = {}  # two names of one function stay one

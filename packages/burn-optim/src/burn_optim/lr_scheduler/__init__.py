@@ -38,6 +38,7 @@ from burn_optim.lr_scheduler.decay import (
 from burn_optim.lr_scheduler.plateau import ReduceLROnPlateau as ReduceLROnPlateau
 from burn_optim.lr_scheduler.schedule import LRScheduler as LRScheduler
 from burn_std import missing_name as _missing_name
+from burn_tensor.guard import guard_constructors as _guard_constructors
 
 __all__ = [
     "ChainedScheduler",
@@ -61,6 +62,8 @@ __all__ = [
     "StepLR",
     "WarmupLR",
 ]
+
+_guard_constructors(globals(), __all__)
 
 if not TYPE_CHECKING:
 

@@ -120,6 +120,11 @@ class OneCycleLR(LRScheduler):
             )  # fmt: skip
         self.total_steps = count("OneCycleLR", "total_steps", total_steps)
         self.anneal_strategy = anneal_strategy
+        if not div_factor > 0 or not final_div_factor > 0:
+            raise ArgumentError(
+                "OneCycleLR", "div_factor and final_div_factor are positive",
+                got=f"{div_factor}, {final_div_factor}",
+            )  # fmt: skip
         start = max_lr / div_factor
         end = start / final_div_factor
         top = pct_start * self.total_steps - 1
