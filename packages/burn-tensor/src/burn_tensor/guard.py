@@ -415,7 +415,7 @@ def guard_constructors(scope: dict[str, Any], names: Iterable[str]) -> None:
         found = scope.get(name)
         body = vars(found).get("__init__") if isinstance(found, type) else None
         if isinstance(body, FunctionType) and not hasattr(body, "__wrapped__"):
-            found.__init__ = _constructor(body)  # type: ignore[misc, union-attr]
+            found.__init__ = _constructor(body)  # type: ignore[misc]
 
 
 def _constructor(body: FunctionType) -> Callable[..., None]:
