@@ -59,6 +59,7 @@ def _assigned(x: Any) -> Any:
         lambda x: x.where(x > 9, 300), lambda x: x.fill(300), lambda x: x.clamp(0, 300),
         lambda x: x.clamp_max(256), lambda x: F.pad(x, (1, 1), value=300),
         lambda x: x.index_fill(0, burn.tensor([0], device=x.device), 300),
+        lambda x: x.maximum(300), lambda x: burn.minimum(x, 300),
     ],
 )  # fmt: skip
 def test_a_number_that_is_stored_must_fit(device: Any, call: Callable[[Any], Any]) -> None:
@@ -69,6 +70,15 @@ def test_a_number_that_is_stored_must_fit(device: Any, call: Callable[[Any], Any
     assert x.clamp(0, 255).tolist() == [200, 5]
     assert burn.full((1,), -1, dtype=burn.uint8, device=device).tolist() == [255]
     assert (x + 300).tolist() == [244, 49], "sums wrap"
+
+
+def test_a_fraction_is_found_between_integers(device: Any) -> None:
+    """As in PyTorch; it was once cut to 2 and found before it."""
+    steps = burn.tensor([1, 2, 3], device=device)
+    assert burn.searchsorted(steps, 2.5).item() == 2
+    assert burn.searchsorted(steps, -0.5).item() == 0
+    with pytest.raises(DTypeError):
+        burn.searchsorted(steps.to(burn.uint8), 300)
 
 
 @pytest.mark.parametrize("shape", [(), (2, 3)])

@@ -296,7 +296,7 @@ class ArithmeticMethods(Methods):
             >>> burn.tensor([1, 5]).maximum(burn.tensor([3, 2]))
             tensor([3, 5])
         """
-        return self.b.maximum(self, other)
+        return self.b.maximum(self, stored("maximum", other, self.dtype))
 
     def minimum(self, other: Tensor | Number) -> Tensor:
         """Return the smaller of x and other; NaN wins.
@@ -307,7 +307,7 @@ class ArithmeticMethods(Methods):
             >>> burn.tensor([1, 5]).minimum(burn.tensor([3, 2]))
             tensor([1, 2])
         """
-        return self.b.minimum(self, other)
+        return self.b.minimum(self, stored("minimum", other, self.dtype))
 
     def clamp(
         self, min: Tensor | Number | None = None, max: Tensor | Number | None = None

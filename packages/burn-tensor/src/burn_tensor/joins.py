@@ -13,6 +13,7 @@ from burn_tensor.arguments import (
     Number,
     as_int,
     as_ints,
+    as_number,
     need_rank,
     need_tensor,
     one_dim,
@@ -398,8 +399,16 @@ def searchsorted(
     b = sorted_sequence.b
     if side not in (None, "left", "right"):
         raise ArgumentError("searchsorted", "side is 'left' or 'right'", got=repr(side))
-    values = input if isinstance(input, TensorBase) else b.scalar(input, sorted_sequence.dtype)
-    return b.searchsorted(sorted_sequence, values, bool(right) or side == "right")
+    after = bool(right) or side == "right"
+    if isinstance(input, TensorBase):
+        return b.searchsorted(sorted_sequence, input, after)
+    number = as_number("searchsorted", "input", input)
+    if isinstance(number, float) and not sorted_sequence.dtype.is_float:
+        # 2.5 lies between 2 and 3: it is compared as it is, not cut to an integer.
+        wide = sorted_sequence.to(b.default_float)
+        return b.searchsorted(wide, b.scalar(number, wide.dtype), after)
+    value = b.scalar(stored("searchsorted", number, sorted_sequence.dtype), sorted_sequence.dtype)
+    return b.searchsorted(sorted_sequence, value, after)
 
 
 def bucketize(input: Tensor | Number, boundaries: Tensor, *, right: bool = False) -> Tensor:
