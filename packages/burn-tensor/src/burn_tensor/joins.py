@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from burn_backend import TensorBase
 from burn_ir import broadcast_shapes as _joined
 from burn_std import ArgumentError, DType, DTypeError, ShapeError, promote_dtypes
+from burn_std.dtypes import float64
 from burn_tensor.arguments import (
     Number,
     as_int,
@@ -405,7 +406,8 @@ def searchsorted(
     number = as_number("searchsorted", "input", input)
     if isinstance(number, float) and not sorted_sequence.dtype.is_float:
         # 2.5 lies between 2 and 3: it is compared as it is, not cut to an integer.
-        wide = sorted_sequence.to(b.default_float)
+        exact = b.resource.backend.supports_dtype(float64)
+        wide = sorted_sequence.to(float64 if exact else b.default_float)
         return b.searchsorted(wide, b.scalar(number, wide.dtype), after)
     value = b.scalar(stored("searchsorted", number, sorted_sequence.dtype), sorted_sequence.dtype)
     return b.searchsorted(sorted_sequence, value, after)
