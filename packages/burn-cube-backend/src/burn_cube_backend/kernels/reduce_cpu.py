@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from burn_cube import Kernel, Vector
+from burn_cube.spi import width_of
 from burn_cube_backend.code import Code, Val
 from burn_cube_backend.engine import Engine
 from burn_cube_backend.geometry import Ints
@@ -277,15 +278,15 @@ def _found(code: Code, s: Spec, span: tuple[Val, Val], take: Taken, out: Any, at
     (most,) = folded(code, [s.extreme()], span, take)
 
     def places(k: Val, width: int) -> list[Val]:
-        return [hits(s, take(k, width)[0], most.get(), k, width)]
+        return [hits(s, take(k, width)[0], most.get(), k)]
 
     (first,) = folded(code, [s.lowest()], span, places)
     first.result(out, at)
 
 
-def hits(s: Spec, value: Val, most: Val, k: Val, width: int) -> Val:
-    """Return the places of neighbours that hold the extreme of a row, nowhere for the others."""
-    code = value.code
+def hits(s: Spec, value: Val, most: Val, k: Val) -> Val:
+    """Return the places of elements from k on that hold a row's extreme, nowhere for the others."""
+    code, width = value.code, width_of(value.op.type)
     hit = value.eq(most if width == 1 else Val(code, code.b.splat(most.op, width)))
     if value.dtype.is_float:
         # A NaN wins, and the first of them.

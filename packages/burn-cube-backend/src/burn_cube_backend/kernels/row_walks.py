@@ -256,7 +256,7 @@ class Rows:
 
         def places(k: Val, width: int) -> list[Val]:
             values = take(k, width)
-            return [reduce_cpu.hits(specs[n], values[n], made[n], k, width) for n in args]
+            return [reduce_cpu.hits(specs[n], values[n], made[n], k) for n in args]
 
         # The row is walked again, near by now.
         found = folded([specs[n].lowest() for n in args], places)
