@@ -13,7 +13,7 @@ from typing import Any
 from burn_backend import API_VERSION, Backend, Fragments, Kernel
 from burn_fusion.backend import FusionBackend
 from burn_fusion.recorder import Recorder
-from burn_fusion.segment import Holder, Segment, Value
+from burn_fusion.segment import Holder, Segment, Value, opened
 from burn_ir import CATALOG, Entry, Program, Runtime
 from burn_std import PLAIN, CaptureError, DType, parse_dtype
 
@@ -182,7 +182,7 @@ class GraphBackend(FusionBackend):
     def graph(self) -> Iterator[Holder]:
         """Record into a segment of its own inside the block."""
         holder = self.recorder.tls.h
-        old, holder.seg = holder.seg, Segment(self.recorder.slots)
+        old, holder.seg = holder.seg, opened(self.recorder.slots)
         try:
             yield holder
         finally:

@@ -117,7 +117,7 @@ class Plan:
     """A program ready to run.
 
     Attributes:
-        live: slots that are returned.
+        live: slots that are returned; `held` says it of each slot.
         donate: external slots whose memory may be overwritten.
         function: `(external payloads, run-time tuples by slot) -> payloads of live`.
         run: the same as the inner backend runs it.
@@ -132,6 +132,7 @@ class Plan:
         "donate",
         "filename",
         "function",
+        "held",
         "lines",
         "live",
         "run",
@@ -151,6 +152,8 @@ class Plan:
     ) -> None:
         wanted = mode()
         self.live = live
+        held = set(live)
+        self.held = tuple([slot in held for slot in range(len(vals))])
         # Who compares runs twice, so nothing is overwritten.
         self.donate = donate = frozenset() if wanted == "check" else donate
         self.steps = decode([v.op for v in vals])

@@ -17,7 +17,7 @@ from math import prod
 from sys import getrefcount
 from typing import Any
 
-from burn_backend import Backend, Memo
+from burn_backend import Backend, Memo, native_mode
 from burn_fusion.churn import Churn
 from burn_fusion.plan import Plan, can_fail
 from burn_fusion.recovery import let_go, recover
@@ -30,10 +30,11 @@ from burn_fusion.segment import (
     Value,
     axis_classes,
     live_slots,
+    opened,
     slots_class,
 )
 from burn_fusion.step import PlanRun
-from burn_fusion.straight import taking
+from burn_fusion.straight import as_before, running, taking
 from burn_fusion.unread import Unread
 from burn_ir import CATALOG
 from burn_std import BurnError, DeviceLostError, ExecutionError
@@ -57,15 +58,17 @@ class Known(dict[Any, Plan]):
         codes, specs: the program.
         follower: the program that was run after it the last time. A loop runs the same programs in
             the same order, and comparing with one costs half of looking it up.
+        plan: the one that served last.
     """
 
-    __slots__ = ("codes", "follower", "specs")
+    __slots__ = ("codes", "follower", "plan", "specs")
 
     def __init__(self, codes: tuple[Any, ...], specs: tuple[Any, ...]) -> None:
         super().__init__()
         self.codes = codes
         self.specs = specs
         self.follower: Known | None = None
+        self.plan: Plan | None = None
 
 
 class Recorder:
@@ -73,13 +76,14 @@ class Recorder:
 
     Attributes:
         inner: the backend that executes.
-        repeated: what is told of a plan that ran `OFTEN`.
+        repeated: what is told of a plan that ran often.
         tls: per thread, `tls.h.seg` is the open segment.
         classes: shape to axis classes, remembered.
         sizes: shape to number of elements, remembered.
         programs: plans by program; `newest` is the one that ran last, of any thread.
         plans_made, flushes: counts for reports and tests.
         lost: the fault of the device, after which nothing on it has a value.
+        often: after so many runs of a plan its straight paths are taken and compiled.
         native: straight paths were put in the place of methods.
         watched: `function_of` is another one, which measures.
     """
@@ -103,8 +107,11 @@ class Recorder:
         self.flushes = 0
         self.lost: DeviceLostError | None = None
         self.watched = False
+        self.often = 1 if native_mode() == "always" else OFTEN
         self.native = False
         self.slots.__missing__ = staticmethod(taking(self))
+        self.opened = opened
+        self.ran = running(self, as_before)
 
     def natively(self, compiled: Callable[..., Any]) -> None:
         """Put what a backend compiles in the place of the straight paths, once.
@@ -115,6 +122,9 @@ class Recorder:
         if not self.native:
             self.native = True
             self.slots.__missing__ = staticmethod(compiled(taking(self)))
+            self.opened = compiled(opened, False)
+            counted = compiled(as_before, False)
+            self.ran = compiled(running(self, counted), False, (Known, Plan))
 
     def _register(self, holder: Holder) -> None:
         with self.lock:
@@ -197,7 +207,7 @@ class Recorder:
             for known in self.holders:
                 holder = known()
                 if holder is not None and holder.seg is seg:
-                    holder.seg = Segment(self.slots)
+                    holder.seg = self.opened(self.slots)
 
     def flush(self, seg: Segment) -> None:
         """Seal and run a segment; safe from any thread."""
@@ -205,7 +215,7 @@ class Recorder:
         if h.seg is seg:
             if not seg.vals:
                 return
-            h.seg = Segment(self.slots)
+            h.seg = self.opened(self.slots)
         else:
             self.seal(seg)
         with seg.lock:
@@ -224,6 +234,8 @@ class Recorder:
         if seg.done:
             return
         if seg.outcome is None:
+            if self.ran(seg):
+                return
             self.execute(seg)
         error = seg.error
         self._hand_out(seg)
@@ -282,7 +294,7 @@ class Recorder:
         else:
             self.launch(seg, plan, ext)
         plan.runs += 1
-        if plan.runs == OFTEN and self.repeated is not None:
+        if plan.runs == self.often and self.repeated is not None:
             self.repeated(plan)
 
     def function_of(self, plan: Plan) -> Any:
@@ -341,6 +353,7 @@ class Recorder:
         key = (live, donate)
         plan = known.get(key)
         if plan is not None:
+            known.plan = plan
             return plan
         codes = known.codes
         if donate and any(can_fail(CATALOG.by_code[c[0]]) for c in codes if c[0] != -1):

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import threading
 import weakref
+from _thread import RLock
 from collections.abc import Callable, Sequence
 from itertools import islice
 from sys import getrefcount
@@ -105,20 +106,44 @@ class Segment:
         "vals",
     )  # fmt: skip
 
-    def __init__(self, slots: type[Slots]) -> None:
-        self.vals: list[Value] = []
-        self.ext: list[Value] = []
-        self.slots = slots()
-        self.bits = self.made = 0
-        self.limit = PINNED
-        self.rt: dict[int, tuple[Any, ...]] = {}
-        self.rebinds: list[Rebinding] = []
-        self.lock = threading.RLock()
-        self.done = False
-        self.count = 0
-        self.outcome: tuple[Sequence[int], Sequence[Any]] | None = None
-        self.error: BurnError | None = None
-        self.cause: Exception | None = None
+    vals: list[Value]
+    ext: list[Value]
+    slots: Slots
+    made: int
+    bits: int
+    limit: int
+    rt: dict[int, tuple[Any, ...]]
+    rebinds: list[Rebinding]
+    lock: Any
+    done: bool
+    count: int
+    outcome: tuple[Sequence[int], Sequence[Any]] | None
+    error: BurnError | None
+    cause: Exception | None
+
+
+def opened(slots: type[Slots]) -> Segment:
+    """Return an empty segment; recorders may have this function compiled.
+
+    Args:
+        slots: the recorder's class of them.
+    """
+    seg = Segment()
+    seg.vals = []
+    seg.ext = []
+    seg.slots = slots()
+    seg.bits = 0
+    seg.made = 0
+    seg.limit = PINNED
+    seg.rt = {}
+    seg.rebinds = []
+    seg.lock = RLock()
+    seg.done = False
+    seg.count = 0
+    seg.outcome = None
+    seg.error = None
+    seg.cause = None
+    return seg
 
 
 class Rebinding:
@@ -159,7 +184,7 @@ class Holder:
     __slots__ = ("__weakref__", "seg")
 
     def __init__(self, slots: type[Slots]) -> None:
-        self.seg = Segment(slots)
+        self.seg = opened(slots)
 
 
 class Local(threading.local):

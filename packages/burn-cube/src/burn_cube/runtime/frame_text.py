@@ -20,6 +20,7 @@ import builtins
 import itertools
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from sys import getrefcount
 from types import MemberDescriptorType
 from typing import Any, NamedTuple
 
@@ -33,8 +34,9 @@ class Layout(NamedTuple):
 
     Attributes:
         kind: the class of an object.
-        size: the length of a list.
+        size: the length of a tuple or list.
         items: the first element of a tuple.
+        elements: the address of the elements of a list.
         inline: counts are plain numbers at the start of an object.
         slot: returns the place of a slot.
     """
@@ -42,6 +44,7 @@ class Layout(NamedTuple):
     kind: int
     size: int
     items: int
+    elements: int
     inline: bool
     slot: Callable[[MemberDescriptorType], int]
 
@@ -72,10 +75,12 @@ C_FUNCTIONS = {
     "PyType_GenericAlloc": ("ptr", "ptr, i64"),
     "PyTuple_New": ("ptr", "i64"),
     "PyList_New": ("ptr", "i64"),
+    "PyDict_New": ("ptr", ""),
     "PyList_Append": ("i32", "ptr, ptr"),
     "PyDict_GetItemWithError": ("ptr", "ptr, ptr"),
     "PyIter_Next": ("ptr", "ptr"),
     "PyLong_FromSsize_t": ("ptr", "i64"),
+    "PyLong_AsSsize_t": ("i64", "ptr"),
     "PyNumber_Add": ("ptr", "ptr, ptr"),
     "PyNumber_Subtract": ("ptr", "ptr, ptr"),
     "PyNumber_Multiply": ("ptr", "ptr, ptr"),
@@ -581,7 +586,7 @@ class _Writer:
         self._label(end)
 
     def _for(self, target: ast.expr, over: ast.expr, body: list[ast.stmt]) -> None:
-        """Go over a tuple, or over what another sequence holds when the loop begins."""
+        """Go over a tuple or list, or over what another sequence holds when the loop begins."""
         several = isinstance(over, ast.Call) and isinstance(over.func, ast.Name)
         rows: list[ast.expr] = [over]
         if isinstance(over, ast.Call) and several and self._global(over.func.id) is zip:  # type: ignore[attr-defined]
@@ -595,16 +600,30 @@ class _Writer:
             name = f"over{next(self.count)}"
             place = self.locals[name] = f"%l.{name}"
             with self._statement():
-                whole = self._not_null(self._c("PySequence_Tuple", self._object(row).ref))
+                v = self._object(row)
+                kind = self._class_of(v.ref)
+                is_list = self._set(f"icmp eq ptr {kind}, {self._constant(list).ref}")
+                copied, there = self._new("copied"), self._new("there")
+                result = self._result()
+                self._say(f"store ptr {self._taken(v)}, ptr {result}")
+                self._say(f"br i1 {is_list}, label %{there}, label %{copied}")
+                self._label(copied)
+                self._forget(result)
+                made = self._not_null(self._c("PySequence_Tuple", v.ref))
+                self._say(f"store ptr {made}, ptr {result}")
+                self._say(f"br label %{there}")
+                self._label(there)
+                whole = self._set(f"load ptr, ptr {result}")
+                self._say(f"store ptr null, ptr {result}")
                 self._keep(place, whole)
-            wholes.append(whole)
+            wholes.append((whole, is_list))
         head, inside = self._new("head"), self._new("body")
         following, end = self._new("next"), self._new("end")
         self._say(f"store i64 0, ptr {at}")
         self._say(f"br label %{head}")
         self._label(head)
         k = self._set(f"load i64, ptr {at}")
-        for whole in wholes:
+        for whole, _ in wholes:
             more = self._new("more")
             size = self._set(f"getelementptr i8, ptr {whole}, i64 {self.layout.size}")
             n = self._set(f"load i64, ptr {size}")
@@ -615,9 +634,14 @@ class _Writer:
         before = set(self.certain)
         self.loops.append((following, end))
         targets = target.elts if len(rows) > 1 and isinstance(target, ast.Tuple) else [target]
-        for one, whole in zip(targets, wholes, strict=True):
+        for one, (whole, is_list) in zip(targets, wholes, strict=True):
             with self._statement():
-                first = self._set(f"getelementptr i8, ptr {whole}, i64 {self.layout.items}")
+                inside = self._set(f"getelementptr i8, ptr {whole}, i64 {self.layout.items}")
+                # A list points to its elements, and may be another length by now.
+                apart = self._set(
+                    f"load ptr, ptr {self._set(f'getelementptr i8, ptr {whole}, i64 {self.layout.elements}')}"
+                )
+                first = self._set(f"select i1 {is_list}, ptr {apart}, ptr {inside}")
                 here = self._set(f"getelementptr ptr, ptr {first}, i64 {k}")
                 self._assign_value(one, self._held(_Value(self._set(f"load ptr, ptr {here}"))))
         self._statements(body)
@@ -855,6 +879,8 @@ class _Writer:
                 return self._tuple(elts)
             case ast.List(elts=[]):
                 return self._own(self._not_null(self._c("PyList_New", "0")))
+            case ast.Dict(keys=[]):
+                return self._own(self._not_null(self._c("PyDict_New")))
             case ast.Subscript(value=of, slice=key):
                 return self._subscript(of, key)
             case ast.Call():
@@ -962,6 +988,9 @@ class _Writer:
                 known = self._global(node.func.id)
                 if known is len:
                     return self._len(node.args[0])
+                if known is getrefcount and self.layout.inline:
+                    v = self._expr(node.args[0])
+                    return _Value(self._set(f"load i64, ptr {v.ref}"), "int")
                 if known.__class__ is _WRAPPER and known.__name__ == "__next__":
                     counter = self._constant(known.__self__)
                     return self._own(self._not_null(self._c("PyIter_Next", counter.ref)))
@@ -1059,6 +1088,18 @@ class _Writer:
 
     # ---- truth ----------------------------------------------------------------------------------
 
+    def _number(self, v: _Value) -> str:
+        if v.kind == "int":
+            return v.ref
+        n = self._c("PyLong_AsSsize_t", self._held(v).ref)
+        odd, on = self._new("odd"), self._new("on")
+        self._say(f"br i1 {self._set(f'icmp eq i64 {n}, -1')}, label %{odd}, label %{on}")
+        self._label(odd)
+        raised = self._c("PyErr_Occurred")
+        self._say(f"br i1 {self._set(f'icmp ne ptr {raised}, null')}, label %{self.failing}, label %{on}")  # noqa: E501 # fmt: skip
+        self._label(on)
+        return n
+
     def _is_true(self, v: _Value) -> str:
         c = self._c("PyObject_IsTrue", v.ref)
         self._unless(self._set(f"icmp slt i32 {c}, 0"))
@@ -1107,6 +1148,9 @@ class _Writer:
         whole = isinstance(right, ast.Constant) and right.value.__class__ is int
         if a.kind == "int" and isinstance(right, ast.Constant) and whole:
             return self._set(f"icmp {known[1]} i64 {a.ref}, {right.value}")
+        if a.kind == "int":
+            b = self._expr(right)
+            return self._set(f"icmp {known[1]} i64 {a.ref}, {self._number(b)}")
         x, y = self._held(a), self._object(right)
         c = self._c("PyObject_RichCompareBool", x.ref, y.ref, str(known[0]))
         self._unless(self._set(f"icmp slt i32 {c}, 0"))

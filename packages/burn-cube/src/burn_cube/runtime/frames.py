@@ -55,7 +55,8 @@ def layout() -> Layout:
     head = object.__basicsize__
     # From 3.12 on some objects are never counted.
     inline = sys.version_info[:2] == (3, 11)
-    return Layout(ctypes.sizeof(ctypes.c_void_p), head, tuple.__basicsize__, inline, _slot)
+    word = ctypes.sizeof(ctypes.c_void_p)
+    return Layout(word, head, tuple.__basicsize__, head + word, inline, _slot)
 
 
 def _slot(descriptor: MemberDescriptorType) -> int:
