@@ -303,6 +303,7 @@ class Walk:
         self.at: Call | None = None
 
     def put(self, node: Node, g: TensorBase) -> None:
+        """Note a cotangent of a node's output."""
         have = self.cotangents.get(node)
         if have is None:
             self.cotangents[node] = g
@@ -336,6 +337,7 @@ class Walk:
         have[pick.attrs[0]] = g if earlier is None else g.b.add(earlier, g)
 
     def run(self) -> dict[Node, TensorBase]:
+        """Walk to the end and return the gradients."""
         straight = None if self.create or self.wanted else STRAIGHT.now()
         while True:
             node = self.next(straight)
@@ -381,6 +383,7 @@ class Walk:
             raise
 
     def apply(self, node: Node, g: Any) -> None:
+        """Call the rule of a node and note what it gives."""
         call = node.call
         entry = call.entry
         assert entry is not None and call.fn is not None  # noqa: S101 - kind is `rule`
@@ -432,6 +435,7 @@ class Walk:
                 self.put(parent, sum_to(ops, grad, shape))
 
     def give(self, ops: Any, parent: Node | None, grad: TensorBase | None, shape: Any) -> None:
+        """Note a cotangent, summed where the input was broadcast."""
         if parent is not None and grad is not None:
             self.put(parent, grad if grad.shape == shape else sum_to(ops, grad, shape))
 

@@ -21,6 +21,7 @@ from burn_autodiff.tape import (
 )
 from burn_autodiff.windows import Windows
 from burn_backend import TENSOR_CLASS
+
 Walked = Callable[[Walk], Node | None]
 
 
@@ -108,7 +109,7 @@ def walking() -> Walked:
                 if parent is None or grad is None:
                     continue
                 if grad.v.shape != wants:
-                    grad = sum_to(ops, grad, wants)  # noqa: PLW2901
+                    grad = sum_to(ops, grad, wants)
                 have = cotangents.get(parent)
                 if have is None:
                     cotangents[parent] = grad

@@ -48,7 +48,7 @@ def as_before(vals: Sequence[Value], held: Sequence[bool], least: int) -> bool:
         held: for each of them.
         least: the references of one that is not; see `least_count`.
     """
-    for v, wanted in zip(vals, held):  # noqa: B905 - as many
+    for v, wanted in zip(vals, held):  # noqa: B905, SIM110 - as many; a loop can be compiled
         if (getrefcount(v) > least) is not wanted:
             return False
     return True
@@ -90,9 +90,10 @@ def running(recorder: Recorder, counted: Counted) -> Callable[[Segment], bool]:
         vals, ext = seg.vals, seg.ext
         if plan is None or len(vals) != len(known.codes) or len(ext) != len(known.specs):
             return False
-        quick = plan.run.quick
+        quick = getattr(plan.run, "quick", None)
         if quick is None or plan.runs < often:
             return False
+        v: Any
         for v, code in zip(vals, known.codes):  # noqa: B905 - as many
             if v.op != code:
                 return False
@@ -101,7 +102,7 @@ def running(recorder: Recorder, counted: Counted) -> Callable[[Segment], bool]:
             if v.dtype is not spec[0] or classes[v.shape] != spec[1]:
                 return False
             payloads.append(v.buf)
-        v = None
+        v = seg  # a count of values is next
         if not counted(vals, plan.held, least):
             return False
         try:

@@ -19,7 +19,8 @@ from sys import getrefcount
 from types import FunctionType, MemberDescriptorType
 from typing import Any
 
-from burn_cube.runtime.frame_text import C_FUNCTIONS, Layout, Unsupported, write
+from burn_cube.runtime.frame_pieces import C_FUNCTIONS, Layout, Unsupported
+from burn_cube.runtime.frame_text import write
 from burn_cube.runtime.native_builtins import FASTCALL, KEYWORDS, Builtin, python_addresses
 
 # The C functions and structures are known of these versions.
@@ -129,29 +130,38 @@ class Frames:
 class _Box:
     __slots__ = ("first", "second")
 
+    first: Any
+    second: Any
+
 
 class _Other:
     __slots__ = ("unlike", "second", "first")  # noqa: RUF023 - in another order, so at other places
 
-
-def _boxed(x, table, seen):  # type: ignore[no-untyped-def]
-    try:
-        if x.first is not MARK:  # type: ignore[name-defined]
-            return SLOW(x)  # type: ignore[name-defined]
-        key = x.second
-        n = len(seen)
-        if n >= 3:
-            return SLOW(x)  # type: ignore[name-defined]
-        made = _Box()
-        made.first = table[key, n]
-        made.second = (x, key, n)
-        seen.append(made)
-    except KeyError:
-        return SLOW(x)  # type: ignore[name-defined]
-    return made
+    first: Any
+    second: Any
 
 
-def _summed(boxes, found):  # type: ignore[no-untyped-def]
+def _boxing(mark: Any, slow: Callable[[Any], Any]) -> Any:
+    def boxed(x: Any, table: Any, seen: Any) -> Any:
+        try:
+            if x.first is not mark:
+                return slow(x)
+            key = x.second
+            n = len(seen)
+            if n >= 3:
+                return slow(x)
+            made = _Box()
+            made.first = table[key, n]
+            made.second = (x, key, n)
+            seen.append(made)
+        except KeyError:
+            return slow(x)
+        return made
+
+    return boxed
+
+
+def _summed(boxes: Any, found: Any) -> Any:
     total = 0
     for box in boxes:
         one, other = box.first, box.second
@@ -173,11 +183,8 @@ def tried(frames: Frames) -> str | None:
         calls.append(x)
         return mark
 
-    scope = {
-        "MARK": mark, "SLOW": slow, "_Box": _Box, "_Other": _Other, "len": len, "KeyError": KeyError,
-    }  # fmt: skip
-    python = FunctionType(_boxed.__code__, scope, "boxed")
-    native = frames.frame(python, True)
+    python = _boxing(mark, slow)
+    native = frames.frame(python, True, (_Box, _Other))
     if native is python:
         return "the first function was not compiled"
     box, table, key = _Box(), {("k", 0): "value"}, "k"
@@ -207,7 +214,7 @@ def tried(frames: Frames) -> str | None:
         return "references are lost or kept"
     if getrefcount(_Box) != types:
         return "references to a class are lost or kept"
-    summed = frames.frame(FunctionType(_summed.__code__, {"_Box": _Box, "Exception": Exception}), False)
+    summed = frames.frame(_summed, False, (_Box,))
     boxes = []
     for first, second in ((None, 0), ((1, 2), 1), ((1, 2), 7)):
         boxes.append(b := _Box())
