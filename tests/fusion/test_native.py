@@ -282,7 +282,8 @@ def test_a_loop_becomes_native_and_stays_right() -> None:
 @pytest.mark.parametrize("mode", ["off", "always"])
 def test_the_setting_and_the_end_of_a_process(mode: str) -> None:
     code = (
-        "import burn\nd = burn.device('cpu').autodiff()\nx = burn.ones(2, device=d).require_grad()\n"
+        "import burn\nd = burn.device('cpu').autodiff()\n"
+        "x = burn.ones(2, device=d).require_grad()\n"
         "for _ in range(12):\n    g = x.grad((x * x + 1).sum().backward())\n"
         "    assert g.tolist() == [2, 2]\n"
         "print(type(d.context.mul).__name__)\nkept = x * x"

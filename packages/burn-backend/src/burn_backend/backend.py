@@ -254,6 +254,10 @@ class Backend:
         """
         return function
 
+    def uncompiled(self) -> str | None:
+        """Return why `compiled` gives functions back as they are, None where it compiles them."""
+        return "the backend makes no native code of functions"
+
     def owned(self, holder: Any) -> bool:
         """Return whether `holder.buf` is memory that only this holder can see."""
         return False

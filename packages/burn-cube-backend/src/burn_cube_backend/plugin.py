@@ -135,6 +135,16 @@ class CubeBackend(Backend):
         frames = getattr(self.engine.client.runtime, "frames", None)
         return function if frames is None else frames().frame(function, restarts, classes)
 
+    def uncompiled(self) -> str | None:
+        """Return why the runtime makes no native code of functions, None where it does."""
+        frames = getattr(self.engine.client.runtime, "frames", None)
+        if frames is None:
+            return (
+                f"the runtime {self.engine.client.runtime.name} makes no native code of functions"
+            )
+        refused: str | None = frames().refused
+        return refused
+
     def bound(self, run: Any, scalars: Sequence[tuple[int, int]]) -> Any:
         """Return a plan's function as one native call, where the device makes such calls."""
         if hasattr(self.engine.client.runtime, "sequence"):

@@ -232,6 +232,10 @@ class FusionBackend(Backend):
         """Return the inner backend's answer."""
         return self.inner.compiled(function, restarts, (*classes, *_SLOTTED))
 
+    def uncompiled(self) -> str | None:
+        """Return the inner backend's answer."""
+        return self.inner.uncompiled()
+
     def _repeated(self, plan: Plan) -> None:
         if native_mode() == "on":
             self.recorder.natively(self.compiled)

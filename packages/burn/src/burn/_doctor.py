@@ -159,8 +159,13 @@ def devices(problems: list[str]) -> Iterator[str]:
     """Name the devices, the broken backends, and the default with its reason."""
     found = Device.enumerate()
     for device in found:
-        recorded = device.resource.backend.records
-        yield f"{device.name:18} operations {'are recorded' if recorded else 'run at once'}"
+        backend = device.resource.backend
+        says = "are recorded" if backend.records else "run at once"
+        if backend.records:
+            off = "BURN_NATIVE is off" if os.environ.get("BURN_NATIVE") == "off" else None
+            why = off or backend.uncompiled()
+            says += f", by Python functions: {why}" if why else ", frequent ones by native code"
+        yield f"{device.name:18} operations {says}"
     for name, error in found.broken.items():
         if _lacks_library(name, error):
             yield f"{name}: not usable: {error}"
