@@ -52,7 +52,7 @@ def told(call: Callable[[], Any]) -> Any:
         out = call()
     except Exception as error:  # noqa: BLE001 - it is what is compared
         return type(error), str(error).replace(":41", "").replace(":42", "")
-    return out.tolist(), out.dtype.name, out.shape, out.is_tracked()
+    return str(out.tolist()), out.dtype.name, out.shape, out.is_tracked()
 
 
 class Mine(burn.Tensor):

@@ -16,7 +16,7 @@ import sys
 import threading
 import time
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -27,13 +27,15 @@ from burn_cube.runtime.arguments import describe
 from burn_cube.runtime.base import API_VERSION, Program, Properties, Runtime
 from burn_cube.runtime.cache import digest_of, emitter_version, kernel_cache
 from burn_cube.runtime.faults import recorded_fault
-from burn_cube.runtime.frames import Frames
 from burn_cube.runtime.native_builtins import SAME, Builtin, same_words
 from burn_cube.runtime.native_calls import NativeCall, NativeCalls, Runner, text as calls_text
 from burn_cube.runtime.words import Packer
 from burn_cube.types import Memory, Vector
 from burn_std import BackendLoadError
 from burn_std.dtypes import PLAIN
+
+if TYPE_CHECKING:
+    from burn_cube.runtime.frames import Frames
 
 HUGE = 2 << 20
 # Costs count operations of about a sixth of a nanosecond. So much work a chunk should hold, and
@@ -317,6 +319,8 @@ class CpuRuntime(Runtime):
     def frames(self) -> Frames:
         """Return what makes builtins of Python functions."""
         if self._frames is None:
+            from burn_cube.runtime.frames import Frames  # most programs are over before
+
             self._frames = Frames(self._frame_image, self._jit.link)
         return self._frames
 

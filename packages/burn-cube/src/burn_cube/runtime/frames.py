@@ -111,7 +111,7 @@ class Frames:
             return function
         try:
             written = write(function, source_lines(function), self._layout, restarts, classes)
-        except (Unsupported, SyntaxError, IndexError) as why:
+        except (Unsupported, SyntaxError, IndexError, ValueError) as why:
             self.left[function.__qualname__] = f"{type(why).__name__}: {why}"
             return function
         builtin = self._linked.get(written.text)
