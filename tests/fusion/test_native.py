@@ -37,7 +37,8 @@ def sides() -> list[burn.Device]:
     for d in (native, native.autodiff()):
         for name in NAMES:
             getattr(d.context, name)
-    native.resource.natively(NAMES)
+    for d in (native, native.autodiff()):
+        d.context.natively(NAMES)
     backend.recorder.natively(backend.compiled)
     return [python, native]
 
@@ -245,7 +246,10 @@ def test_threads_that_flush_each_other(sides: list[burn.Device]) -> None:
     assert not wrong
 
 
-def test_scopes_keep_their_functions(sides: list[burn.Device]) -> None:
+def test_scopes_keep_their_functions(
+    sides: list[burn.Device], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("BURN_NATIVE", "on")
     d = device(44).autodiff()
     x = burn.ones(2, device=d).require_grad()
     x + x
@@ -262,7 +266,8 @@ def test_scopes_keep_their_functions(sides: list[burn.Device]) -> None:
     assert (x + x).is_tracked()
 
 
-def test_a_loop_becomes_native_and_stays_right() -> None:
+def test_a_loop_becomes_native_and_stays_right(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BURN_NATIVE", "on")
     d = device(45)
     a = d.autodiff()
     x = burn.tensor([1.0, 2.0], device=a).require_grad()

@@ -111,7 +111,8 @@ class Recorder:
         self.native = False
         self.slots.__missing__ = staticmethod(taking(self))
         self.opened = opened
-        self.ran = running(self, as_before)
+        # In Python the loops of it take longer than what they are in the place of.
+        self.ran: Callable[[Segment], bool] | None = None
 
     def natively(self, compiled: Callable[..., Any]) -> None:
         """Put what a backend compiles in the place of the straight paths, once.
@@ -124,7 +125,9 @@ class Recorder:
             self.slots.__missing__ = staticmethod(compiled(taking(self)))
             self.opened = compiled(opened, False)
             counted = compiled(as_before, False)
-            self.ran = compiled(running(self, counted), False, (Known, Plan))
+            run = running(self, counted)
+            made = compiled(run, False, (Known, Plan))
+            self.ran = None if made is run else made
 
     def _register(self, holder: Holder) -> None:
         with self.lock:
@@ -234,7 +237,7 @@ class Recorder:
         if seg.done:
             return
         if seg.outcome is None:
-            if self.ran(seg):
+            if self.ran is not None and self.ran(seg):
                 return
             self.execute(seg)
         error = seg.error

@@ -23,8 +23,8 @@ from burn_cube.runtime.frame_pieces import C_FUNCTIONS, Layout, Unsupported
 from burn_cube.runtime.frame_text import write
 from burn_cube.runtime.native_builtins import FASTCALL, KEYWORDS, Builtin, python_addresses
 
-# The C functions and structures are known of these versions.
-KNOWN = ((3, 11), (3, 12))
+# The C functions and structures were tried on these versions. 3.12 is written for, and was not run.
+KNOWN = ((3, 11),)
 
 
 def refusal() -> str | None:
