@@ -124,6 +124,10 @@ def conv_with(
     dtype, shape = x.dtype, weight.shape
     out = out_lengths(x.shape[2:], shape[2:], stride, padding, dilation)
     if winograd.serves(engine, dtype, shape, stride, dilation, groups):
+        # Its tiles come in short pieces of rows; a tensor that is read so takes longer than in a
+        # pass of its own.
+        if epilogue.by_place:
+            return None
         return winograd.forward(engine, x, weight, weight, bias, out, padding, epilogue)
     if direct.serves(engine, dtype, shape, stride):
         how = (out, stride, padding, dilation, groups)

@@ -43,6 +43,11 @@ class Epilogue(NamedTuple):
     numbers: tuple[Any, ...]
 
     @property
+    def by_place(self) -> bool:
+        """Whether it reads a tensor with an element for each of the result."""
+        return "place" in self.spec.reads
+
+    @property
     def args(self) -> tuple[Any, ...]:
         """The arguments, in order of the parameters."""
         return (*self.buffers, *self.numbers)

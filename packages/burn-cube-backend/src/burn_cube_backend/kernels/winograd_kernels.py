@@ -31,7 +31,6 @@ from burn_cube_backend.lanes import (
     splat,
     store,
     together,
-    write_row,
 )
 from burn_std import DType, dtypes as d
 
@@ -332,9 +331,6 @@ def _scatter(
             add = splat(buf[bias_at[0] + channel * bias_at[1]])
         change = after.channel(channel) if after is not None else None
 
-        def changed(v: Val, at: Val) -> Val:
-            return v if change is None else raw.pick(v, change(v, at))
-
         source = place.sums + r * TILES + seg.at
         with narrow_loop(code, seg.first, seg.stop, LANES) as t:
             at = source + (t - seg.first)
@@ -342,12 +338,14 @@ def _scatter(
             for n, pair in enumerate(output_tile(points)):
                 for k, v in enumerate(together(*pair)):
                     to = place.lines + wide * n + (t - seg.first) * 2 + k * LANES
-                    store(near, to, v if add is None else v + add)
+                    v = v if add is None else v + add
+                    # No epilogue with an operand for each place comes here: `to` is none.
+                    store(near, to, v if change is None else raw.pick(v, change(v, to)))
         length = (seg.stop * 2).call("min", s.out_width) - seg.first * 2
         with code.loop(code.at(0), (s.out_height - seg.row * 2).call("min", 2)) as i:
             row = seg.row * 2 + i
             to = ((seg.image * outs + channel) * s.out_height + row) * s.out_width
-            write_row(out, to + seg.first * 2, near, place.lines + wide * i, length, changed)
+            copy_row(out, to + seg.first * 2, near, place.lines + wide * i, length)
 
 
 def mend_kernel(dtype: DType, then: Spec | None = None) -> Kernel:
