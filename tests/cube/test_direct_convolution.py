@@ -60,6 +60,16 @@ def test_large_windows(size):
     convolutions(normal(2, 3, 31, 40), normal(9, 3, *size), normal(9), how, 1)
 
 
+@pytest.mark.parametrize("stride", [(2, 2), (1, 3), (2, 1)], ids=str)
+@pytest.mark.parametrize("width", [9, 20, 27, 40, 75])
+def test_steps_over_many_channels(width, stride):
+    x = normal(2, 17, 12, width)
+    x[1, 3, 5, width // 2] = np.inf
+    how = (stride, (1, 1), (1, 1))
+    convolutions(x, normal(20, 17, 3, 3), normal(20), how, 1)
+    convolutions(x[:, :5], normal(9, 5, 2, 5), None, how, 1)
+
+
 def test_depthwise():
     how = ((1, 1), (1, 1), (1, 1))
     convolutions(normal(2, 33, 14, 30), normal(33, 1, 3, 3), normal(33), how, 33)

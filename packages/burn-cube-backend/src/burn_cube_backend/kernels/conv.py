@@ -149,7 +149,8 @@ def conv_weight_grad(
         return engine.empty(shape, x.dtype)
     if winograd.serves(engine, x.dtype, shape, stride, dilation, groups):
         return winograd_weight.weight_grad(engine, g, x, padding, shape)
-    if direct.serves(engine, x.dtype, shape, stride) and direct.serves_weight(shape, stride):
+    served = direct.serves(engine, x.dtype, shape, stride)
+    if served and direct.serves_weight(shape, stride, g.shape[2:]):
         return direct.weight_grad(engine, g, x, stride, padding, dilation, groups, shape)
     library = conv_blas.serves(engine, x.dtype)
     if library is not None:

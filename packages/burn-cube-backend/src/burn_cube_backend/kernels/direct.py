@@ -19,8 +19,9 @@ from burn_std import DType, dtypes as d
 
 # Taps that are written out, at most.
 MOST = 49
-# Input channels of a group below which windows that lie apart are added up here.
-FEW = 16
+# Input channels of a group below which windows that lie apart are added up here, and outputs of a
+# row from which on.
+FEW, LONG = 16, 12
 # Inputs of a band, in bytes: what stays in the second cache of a core beside the kernels.
 BAND = 256 << 10
 # Outputs of a band whose products are added: eight rows of them stay in the first cache.
@@ -39,9 +40,10 @@ def serves(engine: Engine, dtype: DType, weight: Ints, stride: Ints) -> bool:
     )  # fmt: skip
 
 
-def serves_weight(weight: Ints, stride: Ints) -> bool:
-    """Return whether the gradient of the weight is, too: long steps make short rows."""
-    return size_of(weight[2:]) > 1 and (max(stride) == 1 or weight[1] < FEW)
+def serves_weight(weight: Ints, stride: Ints, out: Ints) -> bool:
+    """Return whether the gradient of the weight is, too, for so many windows along each dim."""
+    long = max(stride) == 1 or out[-1] >= LONG
+    return size_of(weight[2:]) > 1 and (long or weight[1] < FEW)
 
 
 def flat(x: CubeTensor) -> CubeTensor:

@@ -18,7 +18,18 @@ from typing import NamedTuple
 from burn_cube import Kernel, Vector
 from burn_cube_backend.code import Buf, Code, Val
 from burn_cube_backend.kernels.epilogue import Change, EpilogueCode, Spec
-from burn_cube_backend.lanes import LANES, Cell, copy_row, fma, load, same, splat, store, write_row
+from burn_cube_backend.lanes import (
+    LANES,
+    Cell,
+    apart,
+    copy_row,
+    fma,
+    load,
+    same,
+    splat,
+    store,
+    write_row,
+)
 from burn_std import DType, dtypes as d
 
 # Vectors of sums beside the output channels of a panel: together they fill the registers.
@@ -143,9 +154,37 @@ class Band:
                     self.near[here + k] = zero
             if step == 1:
                 copy_row(self.near, here + low, x, source + low, high - low, change)
+            elif step == 2:
+                self._fill_halves(x, here, source + b, low, high, change)
             else:
                 with code.loop(low, high) as k:
                     self.near[here + k] = change(x[source + k * step + b])
+
+    def _fill_halves(
+        self, x: Buf, here: Val, source: Val, low: Val, high: Val, change: Callable[[Val], Val]
+    ) -> None:
+        """Write every other element of a row, in vectors of which the last one overlaps."""
+        code = self.code
+        # A vector reads one element more than it needs, so the last one stands by itself.
+        last = high - 1
+
+        def pieces(width: int) -> None:
+            fits = last - low >= width
+            with code.when(fits) as branch, code.loop(low, last, code.at(width)) as k:
+                at = k.call("min", last - width)
+                first = load(x, source + at * 2, width)
+                second = load(x, source + at * 2 + width, width)
+                store(self.near, here + at, change(apart(first, second)[0]))
+            with code.otherwise(branch):
+                if width > 8:
+                    pieces(width // 2)
+                else:
+                    with code.loop(low, last) as k:
+                        self.near[here + k] = change(x[source + k * 2])
+
+        pieces(LANES)
+        with code.when(low < high):
+            self.near[here + last] = change(x[source + last * 2])
 
 
 class Jobs(NamedTuple):
