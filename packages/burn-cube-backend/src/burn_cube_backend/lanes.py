@@ -130,16 +130,20 @@ def write_row(
         else:
             store(out, to + k, change(load(x, at + k, width), to + k))
 
-    def pieces(width: int) -> None:
-        if width < 4:
+    def short(width: int) -> None:
+        if width == 1:
             with code.loop(code.at(0), count) as k:
                 move(k, 1)
             return
         with code.when(count >= width) as branch:
-            last = count - width
-            with code.loop(code.at(0), count, code.at(width)) as k:
-                move(k.call("min", last), width)
+            move(code.at(0), width)
+            move(count - width, width)
         with code.otherwise(branch):
-            pieces(width // 2)
+            short(width // 2 if width > 4 else 1)
 
-    pieces(LANES)
+    with code.when(count >= LANES) as branch:
+        with code.loop(code.at(0), count - (LANES - 1), code.at(LANES)) as k:
+            move(k, LANES)
+        move(count - LANES, LANES)
+    with code.otherwise(branch):
+        short(LANES // 2)
