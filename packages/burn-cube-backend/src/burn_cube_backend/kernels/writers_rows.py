@@ -1,8 +1,8 @@
-"""Writing at indices on the cpu: a unit owns neighbouring columns, or a share of the targets.
+"""Writing at indices on the cpu: a unit owns neighbouring columns of the result.
 
-A unit walks all positions that may meet in its columns, in order, and at each of them combines its
-piece of the row. Where columns are few, units share them and each keeps to a range of targets: the
-order of what meets in an element stays that of the positions.
+It walks all positions that may meet in its columns, in order, and at each of them combines its
+piece of the row. One column has one unit: units that share the targets of one branch at random,
+which takes longer than to do it alone.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from burn_cube_backend.kernels.watch import Watch
 from burn_cube_backend.payload import CubeTensor
 from burn_std import DType, dtypes as d
 
-# Columns of a unit, at least; positions from which on targets are shared between units.
-PANEL, SHARED = 64, 4096
+# Columns of a unit, at least.
+PANEL = 64
 # What a step costs, in the operations that the runtime counts: of a row, and of an element.
 STEP, ELEMENT = 12.0, 1.5
 
@@ -48,7 +48,6 @@ class Panels(NamedTuple):
         negative: negative indices count from the end.
         moving: per index, whether it varies along the columns.
         single: there is one column.
-        shared: units share the targets of the first index.
         lines: dims of the lines, that of the columns last.
         rank: dims of the positions.
         places: dtype of places.
@@ -61,7 +60,6 @@ class Panels(NamedTuple):
     negative: bool
     moving: tuple[bool, ...]
     single: bool
-    shared: bool
     lines: int
     rank: int
     places: DType
@@ -70,8 +68,8 @@ class Panels(NamedTuple):
 def panel_kernel(p: Panels) -> Kernel:
     """Write the combination of a source with x at indices; columns lie side by side in the result.
 
-    Parameters after the buffers: panels, columns of a panel, shares, positions; per index its site,
-    size, stride of out, offset; offset of the source; extents of lines, strides of out, source and
+    Parameters after the buffers: panels, columns of a panel, positions; per index its site, size,
+    stride of out, offset; offset of the source; extents of lines, strides of out, source and
     each index along them; the same for the positions.
     """
     code = Code(f"put_panels_{p.mode}", p.places, 1)
@@ -79,9 +77,7 @@ def panel_kernel(p: Panels) -> Kernel:
     buffers = [code.buffer(f"index{k}", kind) for k, kind in enumerate(p.kinds)]
     watch = Watch(code)
     n = len(p.kinds)
-    panels, width, shares, length = (
-        code.place(name) for name in ("panels", "width", "shares", "length")
-    )
+    panels, width, length = (code.place(name) for name in ("panels", "width", "length"))
     sites = [code.scalar(f"site{k}", d.int32) for k in range(n)]
     sizes, hops = code.places("size", n), code.places("hop", n)
     starts = code.places("start", n)
@@ -92,12 +88,9 @@ def panel_kernel(p: Panels) -> Kernel:
     steps = [code.places(f"step{k}_", p.rank) for k in range(2 + n)]
 
     cube = code.special("cube_pos")
-    line = cube // (panels * shares)
-    rest = cube - line * (panels * shares)
-    share = rest // panels
-    first = (rest - share * panels) * width
+    line = cube // panels
+    first = (cube - line * panels) * width
     last = (first + width).call("min", outer[-1])
-    low, high = (share * sizes[0]) // shares, ((share + 1) * sizes[0]) // shares
     coords = code.coords(line, outer[:-1]) if p.lines > 1 else []
     zero = code.at(0)
     bases = [
@@ -110,13 +103,7 @@ def panel_kernel(p: Panels) -> Kernel:
         raw = buffers[k][at]
         place, good = watch.checked(raw, sizes[k], p.negative)
         with code.when(good) as branch:
-            own = place.cast(code.index)
-            target = to + own * hops[k]
-            if k or not p.shared:
-                then(target)
-            else:
-                with code.when((own >= low) & (own < high)):
-                    then(target)
+            then(to + place.cast(code.index) * hops[k])
         with code.otherwise(branch):
             watch.note(raw, sites[k])
 
@@ -175,17 +162,14 @@ def put_panels(
     threads: int = engine.client.runtime.threads  # type: ignore[attr-defined]  # of the cpu runtime
     panels = max(1, min(4 * threads // others, columns // PANEL))
     width = -(-columns // panels)
-    shares = 1
-    if panels * others < threads and inner.size >= SHARED:
-        shares = min(threads, targets[0].size)
     places = engine.index_dtype(out, source, *indices, count=max(out.size, inner.size))
     spec = Panels(
         mode, out.dtype, source.dtype, tuple(i.dtype for i in indices), negative,
-        tuple(w[-1] != 0 and columns > 1 for w in walks[2:]), columns == 1, shares > 1,
+        tuple(w[-1] != 0 and columns > 1 for w in walks[2:]), columns == 1,
         len(extents), len(inner.extents), places,
     )  # fmt: skip
     args = [
-        out.buf, source.buf, *[i.buf for i in indices], engine.record(), panels, width, shares,
+        out.buf, source.buf, *[i.buf for i in indices], engine.record(), panels, width,
         inner.size, *[t.site for t in targets], *[t.size for t in targets],
         *[t.hop for t in targets], *[i.offset for i in indices], source.offset, *extents,
         *[s for w in walks for s in w], *inner.extents, *inner.out, *inner.source,
@@ -194,4 +178,4 @@ def put_panels(
     program = engine.loaded(panel_kernel, (spec,))
     work = STEP + width * (STEP if any(spec.moving) else ELEMENT)
     program.cost = work * inner.size  # type: ignore[attr-defined]
-    engine.start(program, (panels * shares * others, 1, 1), args)
+    engine.start(program, (panels * others, 1, 1), args)

@@ -14,7 +14,8 @@ from burn_cube.frontend.values import Val
 from burn_cube.language import bitcast, cast, fma
 from burn_cube.lowering.choice import select
 from burn_cube.lowering.polynomial import INF, NAN, horner, log_edges
-from burn_cube.mathematics import copysign, floor, sqrt
+from burn_cube.lowering.power import power_edges
+from burn_cube.mathematics import copysign, sqrt
 from burn_std.dtypes import float64, int64
 
 LN2_HI, LN2_LO = 6.93147180369123816490e-01, 1.90821492927058770002e-10
@@ -352,23 +353,7 @@ def _pow64(x: Val, y: Val) -> Val:
     lo = select(finite, lo, 0.0)
     small = _exp64(bounded)
     made = select((small < INF) & (small > 0.0), fma(small, lo, small), small)
-    # |x| of 0 and infinity.
-    grows = y > 0.0
-    made = select(a == 0.0, select(grows, 0.0, INF), made)
-    made = select(a == INF, select(grows, INF, 0.0), made)
-    # |y| of infinity.
-    large = (a > 1.0) ^ (y < 0.0)
-    made = select(abs(y) == INF, select(a == 1.0, 1.0, select(large, INF, 0.0)), made)
-    # The sign: only odd integers keep it, and only integers take a negative base.
-    half = y * 0.5
-    whole = floor(y) == y
-    odd = whole & (floor(half) != half) & (abs(y) < 9007199254740992.0)
-    negative = bitcast(x, int64) < 0
-    made = select(negative & odd, -made, made)
-    bad = (x < 0.0) & ~whole & (a < INF)
-    made = select(bad, NAN, made)
-    made = select((x != x) | (y != y), NAN, made)
-    return select((y == 0.0) | (x == 1.0), 1.0, made)
+    return power_edges(x, y, made, bitcast(x, int64) < 0, 53)
 
 
 def _exp2_64(x: Val) -> Val:

@@ -1,4 +1,4 @@
-"""What the polynomials of both float types share."""
+"""What the polynomials share, those of both float types and those of float32."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ import math
 from typing import Any
 
 from burn_cube.frontend.values import Val
-from burn_cube.language import fma
+from burn_cube.language import bitcast, fma
 from burn_cube.lowering.choice import select
+from burn_std.dtypes import float32, int32
 
 INF, NAN = math.inf, math.nan
 
@@ -39,3 +40,28 @@ def log_edges(x: Val, made: Val) -> Val:
     made = select(x < 0.0, NAN, made)
     # Infinity and NaN give themselves.
     return select(x < INF, made, x)
+
+
+MAGIC32 = 12582912.0  # 1.5 * 2^23: adding it rounds to an integer in the low bits
+
+
+def nearest32(x: Val) -> tuple[Val, Val]:
+    """Return the nearest integer as a float and as an int32; no NaN reaches a conversion."""
+    shifted = x + MAGIC32
+    return shifted - MAGIC32, bitcast(shifted, int32) - 0x4B400000
+
+
+def scale32(value: Val, n: Val) -> Val:
+    """Return value * 2^n in two steps, so that the result may be subnormal or overflow."""
+    half = n >> 1
+    first = bitcast((half + 127) << 23, float32)
+    second = bitcast((n - half + 127) << 23, float32)
+    return value * first * second
+
+
+def exp2_fraction(r: Val) -> Val:
+    """Return 2^r for |r| of one half at most."""
+    return horner(
+        r, 1.535336188319500e-4, 1.339887440266574e-3, 9.618437357674640e-3,
+        5.550332471162809e-2, 2.402264791363012e-1, 6.931472028550421e-1, 1.0,
+    )  # fmt: skip

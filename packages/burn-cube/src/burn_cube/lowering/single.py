@@ -12,48 +12,36 @@ from collections.abc import Callable
 from burn_cube.frontend.values import Val
 from burn_cube.language import bitcast, cast, fma
 from burn_cube.lowering.choice import select
-from burn_cube.lowering.polynomial import estrin, horner, log_edges
+from burn_cube.lowering.polynomial import (
+    MAGIC32,
+    estrin,
+    exp2_fraction,
+    horner,
+    log_edges,
+    nearest32,
+    scale32,
+)
+from burn_cube.lowering.power import pow32
 from burn_cube.mathematics import copysign, sqrt
 from burn_std.dtypes import float32, int32
-
-_MAGIC32 = 12582912.0  # 1.5 * 2^23: adding it rounds to an integer in the low bits
-
-
-def _nearest32(x: Val) -> tuple[Val, Val]:
-    """Return the nearest integer as a float and as an int32; no NaN reaches a conversion."""
-    shifted = x + _MAGIC32
-    return shifted - _MAGIC32, bitcast(shifted, int32) - 0x4B400000
-
-
-def _scale32(value: Val, n: Val) -> Val:
-    """Return value * 2^n in two steps, so that the result may be subnormal or overflow."""
-    half = n >> 1
-    first = bitcast((half + 127) << 23, float32)
-    second = bitcast((n - half + 127) << 23, float32)
-    return value * first * second
 
 
 def _exp32(x: Val) -> Val:
     x = select(x > 89.0, 89.0, select(x < -104.0, -104.0, x))
-    n, k = _nearest32(x * 1.44269504088896341)
+    n, k = nearest32(x * 1.44269504088896341)
     r = fma(n, -0.693359375, x)
     r = fma(n, 2.12194440e-4, r)
     p = horner(
         r, 1.9875691500e-4, 1.3981999507e-3, 8.3334519073e-3, 4.1665795894e-2, 1.6666665459e-1,
         5.0000001201e-1,
     )  # fmt: skip
-    return _scale32(fma(p, r * r, r) + 1.0, k)
+    return scale32(fma(p, r * r, r) + 1.0, k)
 
 
 def _exp2_32(x: Val) -> Val:
     x = select(x > 129.0, 129.0, select(x < -151.0, -151.0, x))
-    n, k = _nearest32(x)
-    r = x - n
-    p = horner(
-        r, 1.535336188319500e-4, 1.339887440266574e-3, 9.618437357674640e-3,
-        5.550332471162809e-2, 2.402264791363012e-1, 6.931472028550421e-1, 1.0,
-    )  # fmt: skip
-    return _scale32(p, k)
+    n, k = nearest32(x)
+    return scale32(exp2_fraction(x - n), k)
 
 
 def _log32(x: Val) -> Val:
@@ -78,8 +66,8 @@ def _log32(x: Val) -> Val:
 def _power_less_one32(x: Val) -> Val:
     """Return 2^x - 1 of arguments up to 126 in magnitude, precise near 0 too."""
     # The number added puts the exponent of 2^n into the low bits, and n itself is exact.
-    shifted = x + (_MAGIC32 + 127.0)
-    r = x - (shifted - (_MAGIC32 + 127.0))
+    shifted = x + (MAGIC32 + 127.0)
+    r = x - (shifted - (MAGIC32 + 127.0))
     scale = bitcast(bitcast(shifted, int32) << 23, float32)
     p = estrin(
         r, 1.5403510769829154e-4, 1.3390735257416964e-3, 9.618237614631653e-3,
@@ -107,11 +95,12 @@ def _erf32(x: Val) -> Val:
     return copysign(_power_less_one32(w * -t), x)
 
 
-NARROW: dict[str, Callable[[Val], Val]] = {
+NARROW: dict[str, Callable[..., Val]] = {
     "exp": _exp32,
     "exp2": _exp2_32,
     "log": _log32,
     "tanh": _tanh32,
     "erf": _erf32,
+    "pow": pow32,
     "rsqrt": lambda x: 1.0 / sqrt(x),
 }

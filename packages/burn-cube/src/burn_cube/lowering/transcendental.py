@@ -1,8 +1,8 @@
 """Transcendental functions as polynomials, so that a loop over them is vectorised.
 
-Everything is branch-free. exp, log, tanh and erf of float32 are computed in float32; the others of
-float32 run in float64 and round once, which needs no care for the last bits. Errors stay within 4
-units in the last place.
+Everything is branch-free. exp, log, pow, tanh and erf of float32 are computed in float32, sin, cos
+and tan but for the reduction of their argument; the others of float32 run in float64 and round
+once, which needs no care for the last bits. Errors stay within 4 units in the last place.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from burn_cube.builder import Builder
 from burn_cube.frontend.values import Val, swap_builder
 from burn_cube.ir import Kernel, Op
 from burn_cube.language import cast
+from burn_cube.lowering.circle import MIXED
 from burn_cube.lowering.double import WIDE
 from burn_cube.lowering.rewrite import rewrite
 from burn_cube.lowering.single import NARROW
@@ -33,6 +34,9 @@ def expand_math(kernel: Kernel, use_float64: bool = True) -> Kernel:
                     return narrow(*args).op
                 if not use_float64:
                     return None
+                mixed = MIXED.get(op.name)
+                if mixed is not None:
+                    return mixed(*args).op
                 wide = WIDE[op.name](*[cast(arg, float64) for arg in args])
                 return cast(wide, float32).op
             return WIDE[op.name](*args).op
