@@ -79,3 +79,50 @@ def test_two_arguments(name, dtype):
         wanted = reference(name, x, y)
         wanted = np.where(np.isinf(wanted.astype(dtype)), wanted.astype(dtype), wanted)
     assert errors(out.numpy(), wanted).max() <= 4
+
+
+def of_any_bits(count, seed):
+    """Return float32 of every size, subnormals, infinities and NaN among them."""
+    bits = np.random.default_rng(seed).integers(0, 2**32, count, dtype=np.uint64)
+    return bits.astype(np.uint32).view(np.float32)
+
+
+def units_off(got, wanted):
+    """Return the distance from float64 in units of float32 at the right value."""
+    with np.errstate(all="ignore"):
+        near = wanted.astype(np.float32)
+        off = np.abs(got.astype(np.float64) - wanted) / np.spacing(np.abs(near))
+    same = (got == near) | (np.isnan(got) & np.isnan(near))
+    return np.where(same, 0, np.where(np.isnan(off), np.inf, off))
+
+
+@pytest.mark.parametrize("name", ["sin", "cos", "tan"])
+def test_angles_of_any_size(name):
+    device = bc.client("cpu")
+    dice = np.random.default_rng(4)
+    turns = (dice.integers(-(2**22), 2**22, N) * (np.pi / 2)).astype(np.float32)
+    huge = np.exp2(dice.uniform(20, 128, N)).astype(np.float32)
+    x = np.concatenate([of_any_bits(4 * N, 5), turns, huge])
+    out = device.zeros(len(x), device.from_numpy(x).dtype)
+    cubes = -(-len(x) // 256)
+    apply_one.launch(device, cubes, device.from_numpy(x), out, fn=m.FUNCTIONS[name])
+    assert units_off(out.numpy(), reference(name, x)).max() <= 4
+
+
+def test_powers_of_any_size():
+    device = bc.client("cpu")
+    dice = np.random.default_rng(6)
+    base = np.exp(dice.uniform(-103, 88, N)).astype(np.float32)
+    # Powers over all of the range, to where they overflow and vanish.
+    full = dice.uniform(-104, 89, N) / np.where(base == 1, 1, np.log(base.astype(np.float64)))
+    beside = (1 + dice.standard_normal(N) * 0.01).astype(np.float32)
+    x = np.concatenate([of_any_bits(2 * N, 7), base, beside])
+    steep = dice.standard_normal(N).astype(np.float32) * 1000
+    y = np.concatenate([of_any_bits(2 * N, 8), full.astype(np.float32), steep])
+    a, b = device.from_numpy(x), device.from_numpy(y)
+    out = device.zeros(len(x), a.dtype)
+    apply_two.launch(device, -(-len(x) // 256), a, b, out, fn=TWO["pow"])
+    got, wanted = out.numpy(), reference("pow", x, y)
+    assert units_off(got, wanted).max() <= 4
+    number = ~np.isnan(wanted)
+    assert (np.signbit(got) == np.signbit(wanted))[number].all()
