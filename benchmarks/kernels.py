@@ -6,7 +6,7 @@ Two processes, one with each library, take turns at every workload, so that both
 the same state. Printed are ratios PyTorch / ours, above 1 where we are faster: of the medians of
 the wall time with all threads, of the best wall times, which a busy machine disturbs less, and of
 processor time with one thread, which it hardly disturbs. `--torch` names a Python that has PyTorch,
-this one by default.
+this one by default. Rows of the file of results that a run leaves out stay as they are.
 """
 
 from __future__ import annotations
@@ -279,7 +279,7 @@ def main() -> None:
             continue
         many = compared(pairs[0], name, options.rounds)
         one = compared(pairs[1], name, options.rounds)
-        rows[name] = {"threads": many, "one thread": one}
+        rows[name] = {"date": time.strftime("%Y-%m-%d"), "threads": many, "one thread": one}
         ratios = [many[1][k] / many[0][k] for k in ("median", "best")]
         ratios.append(one[1]["work"] / max(one[0]["work"], 1e-3))
         words = " ".join(f"{r:8.2f}" for r in ratios)
@@ -292,6 +292,8 @@ def main() -> None:
             "openblas_coretype": os.environ.get("OPENBLAS_CORETYPE", "chosen by OpenBLAS"),
             "columns": "first ours, then PyTorch",
         }  # fmt: skip
+        if options.json.exists():
+            rows = json.loads(options.json.read_text())["rows"] | rows
         text = json.dumps({"facts": facts, "rows": rows}, indent=1)
         options.json.write_text(text + "\n")
 

@@ -1,6 +1,6 @@
 """Kernels of burn-cube on this machine's processor: ours beside numpy and PyTorch, in one run.
 
-    python benchmarks/kernels_cpu.py [--device eager-cpu|eager-opencl] [--json FILE] [--quick]
+    python benchmarks/kernels_cpu.py [--device cpu|opencl] [--json FILE] [--quick]
 
 Prints medians in microseconds and ratios; PyTorch is measured when it is installed. The marks are
 those of performance.md, section Kernels: map kernels 0.95 of copy bandwidth into pooled memory
@@ -266,7 +266,7 @@ def latency(run: Run) -> None:
 def main() -> None:
     """Run everything and keep the rows."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--device", default="eager-cpu")
+    parser.add_argument("--device", default="cpu")
     parser.add_argument("--json", type=Path)
     parser.add_argument("--quick", action="store_true")
     options = parser.parse_args()

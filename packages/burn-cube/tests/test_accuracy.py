@@ -126,3 +126,29 @@ def test_powers_of_any_size():
     assert units_off(got, wanted).max() <= 4
     number = ~np.isnan(wanted)
     assert (np.signbit(got) == np.signbit(wanted))[number].all()
+
+
+def test_angles_of_points_of_any_size():
+    device = bc.client("cpu")
+    dice = np.random.default_rng(9)
+    low = dice.integers(0, 2**24, N, dtype=np.uint32).view(np.float32)
+    y = np.concatenate([of_any_bits(2 * N, 10), dice.standard_normal(N).astype(np.float32), low])
+    x = np.concatenate([of_any_bits(2 * N, 11), y[2 * N : 3 * N] * np.float32(1.001), low[::-1]])
+    a, b = device.from_numpy(y), device.from_numpy(x)
+    out = device.zeros(len(x), a.dtype)
+    apply_two.launch(device, -(-len(x) // 256), a, b, out, fn=TWO["atan2"])
+    got, wanted = out.numpy(), reference("atan2", y, x)
+    assert units_off(got, wanted).max() <= 4
+    assert (np.signbit(got) == np.signbit(wanted))[~np.isnan(wanted)].all()
+
+
+def test_logarithms_beside_one():
+    device = bc.client("cpu")
+    dice = np.random.default_rng(12)
+    near = dice.standard_normal(N) * np.exp(dice.uniform(-20, 3, N))
+    least = -1 + np.exp(dice.uniform(-17, 0, N))
+    x = np.concatenate([of_any_bits(2 * N, 13), near.astype(np.float32), least.astype(np.float32)])
+    out = device.zeros(len(x), device.from_numpy(x).dtype)
+    cubes = -(-len(x) // 256)
+    apply_one.launch(device, cubes, device.from_numpy(x), out, fn=m.FUNCTIONS["log1p"])
+    assert units_off(out.numpy(), reference("log1p", x)).max() <= 4

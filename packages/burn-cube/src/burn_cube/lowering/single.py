@@ -1,6 +1,6 @@
 """Transcendental functions of float32 that are computed in float32.
 
-Sources: Cephes (Moshier) for exp and log. tanh and erf are both made of 2^x - 1 without a branch:
+Sources: Cephes (Moshier) for exp, log and atan2. tanh and erf are made of 2^x - 1 without a branch:
 tanh(x) = e / (e + 2) with e = exp(2x) - 1, and erf(x) = 1 - 2^-w(x) with a polynomial for w; the
 coefficients are minimax fits.
 """
@@ -13,7 +13,9 @@ from burn_cube.frontend.values import Val
 from burn_cube.language import bitcast, cast, fma
 from burn_cube.lowering.choice import select
 from burn_cube.lowering.polynomial import (
+    INF,
     MAGIC32,
+    NAN,
     estrin,
     exp2_fraction,
     horner,
@@ -63,6 +65,37 @@ def _log32(x: Val) -> Val:
     return log_edges(x, made)
 
 
+def _log1p32(x: Val) -> Val:
+    u = x + 1.0
+    made = _log32(u)
+    # What the addition lost, to first order.
+    lost = (x - (u - 1.0)) / u
+    made = select((u > 0.0) & (u < INF), made + lost, made)
+    return select(abs(x) < 1e-20, x, made)
+
+
+def _atan2_32(y: Val, x: Val) -> Val:
+    a, b = abs(y), abs(x)
+    steep = a > b
+    low, high = select(steep, b, a), select(steep, a, b)
+    # Subnormal numbers are made normal; what is huge may not overflow in the sum below.
+    scale = select(high < 1e-20, 2.0**60, select(high > 1e30, 2.0**-60, 1.0))
+    low, high = low * scale, high * scale
+    # Above tan(pi / 8) the angle of the ratio is pi / 4 less that of (high - low) / (high + low).
+    past = low > high * 0.41421357
+    ratio = select(past, low - high, low) / select(past, low + high, high)
+    ratio = select((a == b) & ((a == INF) | (a == 0.0)), 0.0, ratio)
+    z = ratio * ratio
+    p = horner(z, 8.05374449538e-2, -1.38776856032e-1, 1.99777106478e-1, -3.33329491539e-1)
+    angle = fma(p * z, ratio, ratio)
+    angle = select(past | ((a == b) & (a == INF)), 0.7853981852531433 + angle, angle)
+    angle = select(steep, 1.5707963705062866 - (angle + 4.371139000186241e-08), angle)
+    negative = bitcast(x, int32) < 0
+    angle = select(negative, 3.1415927410125732 - (angle + 8.742278000372485e-08), angle)
+    made = copysign(angle, y)
+    return select((x != x) | (y != y), NAN, made)
+
+
 def _power_less_one32(x: Val) -> Val:
     """Return 2^x - 1 of arguments up to 126 in magnitude, precise near 0 too."""
     # The number added puts the exponent of 2^n into the low bits, and n itself is exact.
@@ -101,6 +134,8 @@ NARROW: dict[str, Callable[..., Val]] = {
     "log": _log32,
     "tanh": _tanh32,
     "erf": _erf32,
+    "log1p": _log1p32,
+    "atan2": _atan2_32,
     "pow": pow32,
     "rsqrt": lambda x: 1.0 / sqrt(x),
 }

@@ -1,8 +1,9 @@
 """Transcendental functions as polynomials, so that a loop over them is vectorised.
 
-Everything is branch-free. exp, log, pow, tanh and erf of float32 are computed in float32, sin, cos
-and tan but for the reduction of their argument; the others of float32 run in float64 and round
-once, which needs no care for the last bits. Errors stay within 4 units in the last place.
+Everything is branch-free. exp, log, log1p, pow, atan2, tanh and erf of float32 are computed in
+float32, sin, cos and tan but for the reduction of their argument; the others of float32 run in
+float64 and round once, which needs no care for the last bits. Errors stay within 4 units in the
+last place.
 """
 
 from __future__ import annotations
