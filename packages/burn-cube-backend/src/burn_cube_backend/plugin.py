@@ -17,7 +17,7 @@ from burn_cube_backend.engine import Engine
 from burn_cube_backend.fused import CubeFuser
 from burn_cube_backend.kernels.create import wrapped
 from burn_cube_backend.payload import CubeTensor, LateTensor, number
-from burn_cube_backend.quant import QuantTensor
+from burn_cube_backend.quant import QuantTensor, packed, unpacked
 from burn_cube_backend.replay import Replayed
 from burn_cube_backend.table import table_of
 from burn_cube_backend.watching import watched
@@ -48,7 +48,10 @@ class CubeBackend(Backend):
         """Return a payload with a copy of the elements."""
         if isinstance(array, QuantizedArray):
             zero = None if array.zero is None else self._sent(array.zero)
-            return QuantTensor(self._sent(array.values), self._sent(array.scale), zero, array.dtype)
+            values = np.asarray(array.values)
+            values = packed(values) if array.dtype.bits == 4 else values
+            parts = self._sent(values), self._sent(array.scale), zero
+            return QuantTensor(*parts, array.dtype, array.shape)
         return self._sent(array)
 
     def _sent(self, array: Any) -> CubeTensor:
@@ -59,6 +62,8 @@ class CubeBackend(Backend):
         if isinstance(payload, QuantTensor):
             zero = None if payload.zero is None else self.to_numpy(payload.zero)
             values, scale = self.to_numpy(payload.values), self.to_numpy(payload.scale)
+            if payload.dtype.bits == 4:
+                values = read_only(unpacked(values, payload.shape))
             return QuantizedArray(values, scale, zero, payload.dtype)
         if payload.value is not None:
             out = np.array(payload.value, host_dtype(payload.dtype))
@@ -88,7 +93,7 @@ class CubeBackend(Backend):
         return number(wrapped(value, dtype), dtype)
 
     def supports_dtype(self, dtype: DType) -> bool:
-        """Return whether the device computes in a dtype; quantised ones are stored as int8."""
+        """Return whether the device computes in a dtype; quantised ones are stored as bytes."""
         return dtype in self.native or dtype.is_quantized
 
     def sync(self) -> None:

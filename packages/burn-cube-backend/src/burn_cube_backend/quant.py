@@ -1,16 +1,21 @@
-"""The payload of a quantised tensor."""
+"""The payload of a quantised tensor, and values of 4 bits as bytes."""
 
 from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
 
 from burn_cube_backend.payload import CubeTensor, Ints
 from burn_std import QDType
 
 
 class QuantTensor:
-    """Integers with their scales; 4-bit values take one int8 each.
+    """Integers with their scales.
 
     Attributes:
-        values: int8, row-major, of the tensor's shape.
+        values: int8, row-major, of the tensor's shape; of 4 bits uint8, [ceil(size / 2)], two in a
+            byte, the one with an even number in the low bits.
         scale: floats; rank 0 for one scale per tensor, else [..., blocks] of the last dim.
         zero: int8 zero points of the scale's shape; None for symmetric schemes.
         shape: shape of the tensor.
@@ -21,14 +26,40 @@ class QuantTensor:
     __slots__ = ("dtype", "scale", "shape", "value", "values", "zero")
 
     def __init__(
-        self, values: CubeTensor, scale: CubeTensor, zero: CubeTensor | None, dtype: QDType
-    ) -> None:
+        self, values: CubeTensor, scale: CubeTensor, zero: CubeTensor | None, dtype: QDType,
+        shape: Ints,
+    ) -> None:  # fmt: skip
         self.values = values
         self.scale = scale
         self.zero = zero
-        self.shape: Ints = values.shape
+        self.shape = shape
         self.dtype = dtype
         self.value = None
 
     def __repr__(self) -> str:
         return f"QuantTensor({self.dtype.name}{list(self.shape)})"
+
+
+def packed(values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Return integers of 4 bits two in a byte.
+
+    Example:
+        >>> packed(np.array([1, -1, 7], np.int8)).tolist()
+        [241, 7]
+    """
+    low = np.zeros(-(-values.size // 2) * 2, np.uint8)
+    low[: values.size] = values.reshape(-1).view(np.uint8) & 15
+    made: np.ndarray[Any, Any] = low[::2] | low[1::2] << np.uint8(4)
+    return made
+
+
+def unpacked(data: np.ndarray[Any, Any], shape: Ints) -> np.ndarray[Any, Any]:
+    """Return the integers that `packed` made bytes of.
+
+    Example:
+        >>> unpacked(np.array([241, 7], np.uint8), (3,)).tolist()
+        [1, -1, 7]
+    """
+    both = np.stack([data & 15, data >> 4], -1).reshape(-1)[: int(np.prod(shape))]
+    made: np.ndarray[Any, Any] = ((both ^ 8).astype(np.int8) - np.int8(8)).reshape(shape)
+    return made

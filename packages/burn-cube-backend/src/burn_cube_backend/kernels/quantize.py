@@ -46,6 +46,53 @@ def spread_kernel(dtype: DType, index: DType) -> Kernel:
     return code.finish()
 
 
+def pack_kernel(index: DType) -> Kernel:
+    """Write integers of 4 bits two in a byte, the first in the low bits."""
+    code = Code("pack", index)
+    out, x = code.buffer("out", d.uint8), code.buffer("x", d.int8)
+    count, size, offset = code.place("count"), code.place("size"), code.place("offset")
+    with code.each(count) as i:
+        at = i * 2 + 1
+        low = x[offset + i * 2].cast(d.int32) & 15
+        high = x[offset + at.call("min", size - 1)].cast(d.int32) & 15
+        high = (at < size).pick(high, 0)
+        out[i] = (low | (high << 4)).cast(d.uint8)
+    return code.finish()
+
+
+def unpack_kernel(dtype: DType, index: DType) -> Kernel:
+    """Write the integers of bytes that hold two, as numbers of a dtype."""
+    code = Code("unpack", index)
+    out, x = code.buffer("out", dtype), code.buffer("x", d.uint8)
+    count, offset = code.place("count"), code.place("offset")
+    with code.each(count) as i:
+        byte = x[offset + i // 2].cast(d.int32)
+        bits = (i & 1).eq(1).pick(byte >> 4, byte & 15)
+        out[i] = ((bits ^ 8) - 8).cast(dtype)
+    return code.finish()
+
+
+def stored(engine: Engine, values: CubeTensor, dtype: QDType) -> CubeTensor:
+    """Return int8 values, row-major, as a quantised tensor holds them."""
+    if dtype.bits != 4:
+        return values
+    out = engine.empty((-(-values.size // 2),), d.uint8)
+    args = [out.buf, values.buf, out.size, values.size, values.offset]
+    engine.run(pack_kernel, (engine.index_dtype(values, count=values.size),), out.size, args)
+    return out
+
+
+def integers(engine: Engine, q: QuantTensor, dtype: DType) -> CubeTensor:
+    """Return the integers of a quantised tensor in a dtype."""
+    if q.dtype.bits != 4:
+        return converted(engine, q.values, dtype)
+    out = engine.empty(q.shape, dtype)
+    index = engine.index_dtype(out, count=out.size)
+    args = [out.buf, q.values.buf, out.size, q.values.offset]
+    engine.run(unpack_kernel, (dtype, index), out.size, args)
+    return out
+
+
 def block_count(shape: Ints, block: int) -> Ints:
     """Return the shape of the scales of a tensor in blocks.
 
@@ -128,14 +175,15 @@ def quantize(
     # NaN has no integer; the contract of casts makes it 0 before clamping.
     text = f"where(q == q, minimum(maximum(q, {dtype.qmin}), {dtype.qmax}), 0)"
     values = computed(engine, text, d.int8, q=q)
-    return QuantTensor(values.view(x.shape, dense(x.shape)), scale, zero, dtype)
+    values = engine.row_major(values).view(x.shape, dense(x.shape))
+    return QuantTensor(stored(engine, values, dtype), scale, zero, dtype, x.shape)
 
 
 @kernel("dequantize")
 def dequantize(engine: Engine, q: QuantTensor, dtype: DType) -> CubeTensor:
     """(q - zero) * scale, computed in the scales' dtype or wider, rounded once."""
     work = d.float64 if d.float64 in (wide(dtype), q.scale.dtype) else d.float32
-    values = converted(engine, q.values, work)
+    values = integers(engine, q, work)
     scale = converted(engine, per_element(engine, q.scale, q.shape, q.dtype.block), work)
     if q.zero is None:
         return computed(engine, "q * s", dtype, q=values, s=scale)
