@@ -9,90 +9,30 @@ For the first k of a line only what shares the leading bits of one of them is so
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from burn_cube import Kernel
 from burn_cube_backend.code import Buf, Code, Local, Val
 from burn_cube_backend.engine import Engine
 from burn_cube_backend.geometry import Ints, size_of
-from burn_cube_backend.kernels.radix import DIGIT, DIGITS, key_dtype, ordered, shifts
+from burn_cube_backend.kernels.radix import DIGIT, DIGITS, ordered
+from burn_cube_backend.kernels.sort_keys import PLACE, Lines, Pairs, cleared
+from burn_cube_backend.kernels.sort_pieces import (
+    count_kernel,
+    move_kernel,
+    pairs_kernel,
+    result_kernel,
+    start_kernel,
+)
 from burn_cube_backend.payload import CubeTensor
-from burn_std import DType, dtypes as d
+from burn_std import dtypes as d
 
 # Lines above this length are cut where there are few; a piece has at least half as many elements.
 LONG = 1 << 15
-# Places of a packed word; and leading bits by which the first k are found.
-PLACE, LEADING = 32, 11
+# Leading bits by which the first k are found.
+LEADING = 11
 # Work of an element and of a line, in the operations that the runtime counts.
 ELEMENT, LINE = 60.0, 6000.0
-
-
-class Lines(NamedTuple):
-    """What a kernel depends on.
-
-    Attributes:
-        source: dtype of the elements.
-        descending: largest first.
-        rank: dims of the lines.
-        chosen: elements are named by places in memory.
-        places: dtype of places.
-    """
-
-    source: DType
-    descending: bool
-    rank: int
-    chosen: bool
-    places: DType
-
-    @property
-    def key(self) -> DType:
-        """Dtype of the keys."""
-        return key_dtype(self.source)
-
-    @property
-    def packed(self) -> bool:
-        """Whether keys and places share words."""
-        return self.key.bits == 32
-
-    @property
-    def shifts(self) -> range:
-        """Where the digits begin in a word."""
-        found = shifts(self.source)
-        by = PLACE if self.packed else 0
-        return range(found.start + by, found.stop + by, DIGIT)
-
-
-class _Pairs:
-    """Memory for keys and places."""
-
-    def __init__(self, code: Code, s: Lines) -> None:
-        self.code, self.s = code, s
-        self.words = code.buffer("words", d.uint64)
-        self.numbers = None if s.packed else code.buffer("numbers", d.uint32)
-
-    def put(self, at: Val, key: Val, place: Val) -> None:
-        """Write a key and its place."""
-        if self.numbers is None:
-            word = (key.cast(d.uint64) << PLACE) | place.cast(d.uint32).cast(d.uint64)
-            self.words[at] = word
-            return
-        self.words[at] = key
-        self.numbers[at] = place.cast(d.uint32)
-
-    def move(self, word: Val, from_: Val, to: Val) -> None:
-        """Write a word that was read at a place, and what belongs to it, at another."""
-        self.words[to] = word
-        if self.numbers is not None:
-            self.numbers[to] = self.numbers[from_]
-
-    def place(self, at: Val) -> Val:
-        """Return the place of what is at a place."""
-        number = self.words[at].cast(d.uint32) if self.numbers is None else self.numbers[at]
-        return number.cast(self.code.index)
-
-    def digit(self, word: Val, shift: Val) -> Val:
-        """Return the digit of a word as a place."""
-        return ((word >> shift) & (DIGITS - 1)).cast(self.code.index)
 
 
 class _Source:
@@ -104,7 +44,7 @@ class _Source:
         self.order = code.buffer("order", d.int64)
         self.x = code.buffer("x", s.source)
         self.chosen = code.buffer("chosen", d.int64) if s.chosen else None
-        self.pairs = _Pairs(code, s)
+        self.pairs = Pairs(code, s)
 
     def arguments(self) -> None:
         """Add the numbers that say where lines lie."""
@@ -137,11 +77,6 @@ class _Source:
             self.values[to] = self.x[base + place * self.hop]
 
 
-def _cleared(code: Code, memory: Buf, size: int, start: Any = 0) -> None:
-    with code.loop(code.at(0), code.at(size), independent=True) as k:
-        memory[k + start] = code.const(0, d.int32)
-
-
 def _begun(code: Code, counts: Buf, head: Val) -> None:
     """Write over the counts of a digit how many come before each."""
     running = code.local(d.int32)
@@ -152,14 +87,14 @@ def _begun(code: Code, counts: Buf, head: Val) -> None:
 
 
 def _sorted(
-    code: Code, s: Lines, pairs: _Pairs, counts: Buf, base: Val, count: Val, size: Val
+    code: Code, s: Lines, pairs: Pairs, counts: Buf, base: Val, count: Val, size: Val
 ) -> Local:
     """Sort so many pairs at `base`, with as much memory `size` behind them; return where they are.
 
     The digits are counted all at once.
     """
     many = len(s.shifts)
-    _cleared(code, counts, many * DIGITS)
+    cleared(code, counts, many * DIGITS)
     with code.loop(code.at(0), count) as i:
         word = pairs.words[base + i]
         for k, shift in enumerate(s.shifts):
@@ -228,7 +163,7 @@ def top_kernel(s: Lines, values: bool) -> Kernel:
         base = source.base(line)
         with code.loop(code.at(0), count, independent=True) as i:
             keys[own + i] = source.key(base, source.place(line, start + i))
-        _cleared(code, counts, 1 << LEADING)
+        cleared(code, counts, 1 << LEADING)
         with code.loop(code.at(0), count) as i:
             at = (keys[own + i] >> shift).cast(code.index)
             counts[at] = counts[at] + 1
@@ -249,130 +184,6 @@ def top_kernel(s: Lines, values: bool) -> Kernel:
         with code.loop(code.at(0), k) as i:
             place = source.place(line, pairs.place(here + i))
             source.write(number * k + i, base, place)
-    return code.finish()
-
-
-# ---- long lines --------------------------------------------------------------------------------
-
-
-class _Cut:
-    """A piece of a long line, and where the kernels of one digit keep what they count."""
-
-    def __init__(self, code: Code) -> None:
-        self.code = code
-        self.counts, self.halves = code.buffer("counts", d.int32), code.buffer("halves", d.int32)
-
-    def arguments(self) -> None:
-        """Add the numbers that say which piece and digit these are."""
-        code = self.code
-        self.length, self.pieces, self.piece, self.digits, self.number = (
-            code.place(name) for name in ("length", "pieces", "piece", "digits", "number")
-        )
-        unit = self.unit = code.special("cube_pos")
-        self.line = unit // self.pieces
-        self.start = (unit - self.line * self.pieces) * self.piece
-        self.stop = (self.start + self.piece).call("min", self.length)
-        self.mark = self.line * (self.digits + 1) + self.number
-
-    def memory(self) -> tuple[Val, Val]:
-        """Return where the pairs of the line are before this digit, and the other half."""
-        half = self.halves[self.mark].cast(self.code.index)
-        first = self.line * 2
-        return (first + half) * self.length, (first + 1 - half) * self.length
-
-
-def pairs_kernel(s: Lines) -> Kernel:
-    """Write keys and places of a piece of a line."""
-    code = Code("sort_pairs", s.places, 1)
-    x, pairs, cut = code.buffer("x", s.source), _Pairs(code, s), _Cut(code)
-    cut.arguments()
-    hop, offset = code.place("hop"), code.place("offset")
-    extents, strides = code.places("extent", s.rank), code.places("stride", s.rank)
-    base = code.walk(offset, code.coords(cut.line, extents), strides)
-    head = cut.line * 2 * cut.length
-    with code.loop(cut.start, cut.stop, independent=True) as i:
-        key = ordered(x[base + i * hop])
-        pairs.put(head + i, ~key if s.descending else key, i)
-    cut.halves[cut.line * (cut.digits + 1)] = code.const(0, d.int32)
-    return code.finish()
-
-
-def count_kernel(s: Lines) -> Kernel:
-    """Write how often each digit is in a piece."""
-    code = Code("sort_count", s.places, 1)
-    pairs, cut = _Pairs(code, s), _Cut(code)
-    cut.arguments()
-    shift = code.scalar("shift", d.uint64)
-    near = code.shared(d.int32, DIGITS)
-    _cleared(code, near, DIGITS)
-    head, _ = cut.memory()
-    with code.loop(cut.start, cut.stop) as i:
-        at = pairs.digit(pairs.words[head + i], shift)
-        near[at] = near[at] + 1
-    with code.loop(code.at(0), code.at(DIGITS)) as k:
-        cut.counts[cut.unit * DIGITS + k] = near[k]
-    return code.finish()
-
-
-def start_kernel(s: Lines) -> Kernel:
-    """Write over the counts of a line where each piece puts each digit; note what is skipped."""
-    code = Code("sort_starts", s.places, 1)
-    cut = _Cut(code)
-    cut.arguments()
-    line = code.special("cube_pos")
-    mark = line * (cut.digits + 1) + cut.number
-    running, all_ = code.local(d.int32), code.local(d.int32)
-    with code.loop(code.at(0), code.at(DIGITS)) as k:
-        before = running.get()
-        with code.loop(code.at(0), cut.pieces) as p:
-            at = (line * cut.pieces + p) * DIGITS + k
-            found = cut.counts[at]
-            cut.counts[at] = running.get()
-            running.set(running.get() + found)
-        one = (running.get() - before).cast(code.index).eq(cut.length)
-        all_.set(one.pick(code.const(1, d.int32), all_.get()))
-    half = cut.halves[mark]
-    cut.halves[mark + 1] = all_.get().eq(1).pick(half, 1 - half)
-    return code.finish()
-
-
-def move_kernel(s: Lines) -> Kernel:
-    """Write the pairs of a piece behind those of smaller digits and earlier pieces."""
-    code = Code("sort_move", s.places, 1)
-    pairs, cut = _Pairs(code, s), _Cut(code)
-    cut.arguments()
-    shift = code.scalar("shift", d.uint64)
-    near = code.shared(d.int32, DIGITS)
-    head, other = cut.memory()
-    with code.when(cut.halves[cut.mark].ne(cut.halves[cut.mark + 1])):
-        with code.loop(code.at(0), code.at(DIGITS)) as k:
-            near[k] = cut.counts[cut.unit * DIGITS + k]
-        with code.loop(cut.start, cut.stop) as i:
-            word = pairs.words[head + i]
-            at = pairs.digit(word, shift)
-            place = near[at]
-            near[at] = place + 1
-            pairs.move(word, head + i, other + place.cast(code.index))
-    return code.finish()
-
-
-def result_kernel(s: Lines, values: bool) -> Kernel:
-    """Write a piece of a line in order."""
-    code = Code("sort_result", s.places, 1)
-    target = code.buffer("values", s.source) if values else None
-    order, x = code.buffer("order", d.int64), code.buffer("x", s.source)
-    pairs, cut = _Pairs(code, s), _Cut(code)
-    cut.arguments()
-    hop, offset = code.place("hop"), code.place("offset")
-    extents, strides = code.places("extent", s.rank), code.places("stride", s.rank)
-    base = code.walk(offset, code.coords(cut.line, extents), strides)
-    head, _ = cut.memory()
-    with code.loop(cut.start, cut.stop, independent=True) as i:
-        place = pairs.place(head + i)
-        to = cut.line * cut.length + i
-        order[to] = place.cast(d.int64)
-        if target is not None:
-            target[to] = x[base + place * hop]
     return code.finish()
 
 
