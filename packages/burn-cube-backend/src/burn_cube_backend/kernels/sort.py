@@ -308,9 +308,9 @@ def topk(
 ) -> Sequence[CubeTensor]:
     """(values, indices) of the first k of a stable sort, in order even where that is not asked."""
     if not x.shape:
-        x, dim, shape = x.view((1,), (1,)), 0, () if k else (0,)
-        found = sort(engine, x, 0, largest)
-        return [v.view(shape, dense(shape)) for v in found]
+        alone: Ints = () if k else (0,)
+        found = sort(engine, x.view((1,), (1,)), 0, largest)
+        return [v.view(alone, dense(alone)) for v in found]
     lines = lines_of(x, dim)
     if on_cpu(engine, x, dim) and 0 < 2 * k < x.shape[dim]:
         found = sort_cpu.top_lines(engine, x, lines.extents, lines.strides, largest, k)

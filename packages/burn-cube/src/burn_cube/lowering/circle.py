@@ -7,6 +7,8 @@ The remainder is exact to its float32 digits, and the polynomials are those of C
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from burn_cube.frontend.values import Val
 from burn_cube.language import bitcast, cast, fma
 from burn_cube.lowering.choice import select
@@ -80,4 +82,4 @@ def tan32(x: Val) -> Val:
 
 
 # Functions of float32 that need float64 for a part of the way.
-MIXED = {"sin": sin32, "cos": cos32, "tan": tan32}
+MIXED: dict[str, Callable[..., Val]] = {"sin": sin32, "cos": cos32, "tan": tan32}
