@@ -448,10 +448,10 @@ class Grouping:
             inputs = tuple(placed(s, cut) for s in step.inputs)
             place[step.slot] = core = len(parts)
             parts.append(Part(step.entry.name, inputs, step.static, len(numbers), lead, out, form))
-            for k, slot in enumerate(step.writes()[1:], 1):
+            for number, slot in enumerate(step.writes()[1:], 1):
                 place[slot] = len(parts)
                 kind = self.tensor(slot).dtype
-                parts.append(Part("output", (core,), (k,), 0, lead, kind, "kept"))
+                parts.append(Part("output", (core,), (number,), 0, lead, kind, "kept"))
         outputs = tuple(k for s in fused.outputs if (k := place[s]) is not None)
         fused.inputs = [s for s, _ in outside]
         dtypes = tuple(self.tensor(s).dtype for s in fused.inputs)

@@ -9,7 +9,7 @@ are one tall matrix, so that nothing is repeated.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from burn_cube import Kernel
 from burn_cube_backend.code import Buf, Val
@@ -272,7 +272,7 @@ class _Heads:
 
     def _rows(
         self, scores: CubeTensor, causal: bool, factor: float
-    ) -> tuple[Mask, Layout, list[object]]:
+    ) -> tuple[Mask, Layout, list[Any]]:
         """Return what a kernel of rows of scores depends on, and its arguments for the mask."""
         engine, mask = self.engine, self.mask
         extents = (*self.batch, self.rows)
@@ -285,7 +285,7 @@ class _Heads:
         what = Mask(None if mask is None else mask.dtype, along, causal, len(self.batch))
         index = engine.index_dtype(scores, count=scores.size)
         how = layout(engine, self.keys, index)
-        args = [
+        args: list[Any] = [
             *([] if mask is None else [mask.buf]), self.rows,
             0 if mask is None else mask.offset, *extents, *strides, float(factor),
         ]  # fmt: skip
