@@ -14,7 +14,7 @@ import burn
 from burn import nn, optim
 from burn.dataset import ArrayDataset, DataLoader
 from burn.optim import EMA, GradScaler, lr_scheduler
-from burn.train import MAE, Learner, Step, SupervisedTraining
+from burn.train import MAE, Accuracy, Learner, LossMetric, Step, SumMetric, SupervisedTraining
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((44, 6)).astype(np.float32)
@@ -107,12 +107,9 @@ def test_the_bits_are_those_of_a_learner_that_does_not_capture(name, settings):
     other = _learner(name, settings, False)
     second = _training(name).run(other)
     assert other.captured.replays == 0
-    if settings is _accumulated:
-        assert one.captured.why == "gradients of several batches make one step"
-    else:
-        # 5 batches of 8 and one of 4 in each of 3 epochs; four calls of each form are no replays.
-        # Where two steps in a row had one rate, and the next another, the step is taken down anew.
-        assert one.captured.why is None and 7 <= one.captured.replays <= 11
+    # 5 batches of 8 and one of 4 in each of 3 epochs; four calls of each form are no replays.
+    # Where two steps in a row had one rate, and the next another, the step is taken down anew.
+    assert one.captured.why is None and 7 <= one.captured.replays <= 11
     assert _bits(one) == _bits(other)
     assert one.scalars() == other.scalars()
     assert _columns(first) == _columns(second)
@@ -336,13 +333,243 @@ def test_a_loss_function_of_ones_own_is_left_alone_unless_asked():
         assert (captured.why is None) == (loss in ("function", "partial"))
 
 
+class _NoPosition:
+    """A schedule whose steps nobody can count."""
+
+    lr = 0.1
+
+    def step(self, metric=None):
+        """Do nothing."""
+
+
+class _Foreign(optim.SGD):
+    """An optimizer that shows no tensors."""
+
+    step_tensors = property()  # type: ignore[assignment]
+
+
+class _Weighs(Learner):
+    """A learner whose batches weigh something else."""
+
+    def weight(self, batch):
+        """Return what counts."""
+        return 2.0
+
+
+def test_a_weight_of_ones_own_is_captured_where_it_is_asked_or_not_called(name):
+    device = burn.device(name).autodiff()
+
+    def run(capture, accumulate):
+        device.seed(0)
+        model = _model(device)
+        learner = _Weighs(
+            model, optim.SGD(lr=0.1), nn.MSELoss(), accumulate=accumulate, capture=capture
+        )
+        return _steps(learner, 16), learner.captured.replays
+
+    assert run(True, 2)[1] == run(None, 1)[1] - 4 == 8
+    assert run(True, 2)[0] == run(False, 2)[0]
+
+
+@pytest.mark.parametrize("kind", ["all in groups", "some in groups", "the ratio of one"])
+def test_groups_with_schedules_of_their_own(name, kind):
+    def run(capture):
+        device = burn.device(name).autodiff()
+        device.seed(0)
+        optimizer = optim.AdamW(lr=0.02)
+        if kind == "the ratio of one":
+            optimizer.add_group("0.weight", lr=0.1)
+        optimizer.add_group(lambda path, p: path.startswith("4"), name="head", lr=0.05)
+        if kind == "all in groups":
+            optimizer.add_group(lambda path, p: not path.startswith("4"), name="rest")
+        rates = {
+            "head": lr_scheduler.ExponentialLR(0.05, gamma=0.9),
+            "rest": lr_scheduler.WarmupLR(0.02, 20),
+        }
+        named = {g.name: rates[g.name] for g in optimizer.groups if g.name in rates}
+        schedule = lr_scheduler.GroupLR(lr_scheduler.StepLR(0.02, step_size=1, gamma=0.8), **named)
+        learner = Learner(
+            _model(device), optimizer, nn.MSELoss(), schedule=schedule, capture=capture
+        )
+        return _steps(learner, 14), learner.scalars(), learner.captured
+
+    (bits, scalars, captured), (plain, counted, _) = run(None), run(False)
+    assert captured.why is None and captured.replays == 10
+    assert bits == plain and scalars == counted
+
+
+METRICS = {
+    "device": lambda: [burn.train.Accuracy(), burn.train.ConfusionMatrix(3), LossMetric()],
+    "positions": lambda: [burn.train.Perplexity(pad=2), burn.train.FBetaScore(classes=3)],
+    "host": lambda: [burn.train.AUROC(), LossMetric()],
+    "own": lambda: [_Doubled(), LossMetric()],
+}
+
+
+class _Doubled(SumMetric):
+    """A metric of the user's, whose Python counts batches."""
+
+    name = "doubled"
+    batches = 0
+
+    def update(self, output, target, loss):
+        """Take in a batch."""
+        self.batches += 1
+        self.add(1, twice=loss.detach() * 2)
+
+    def result(self, sums, count):
+        """Return it."""
+        return float(sums["twice"]) / count + self.batches
+
+
+def _classifier(name, capture):
+    device = burn.device(name).autodiff()
+    device.seed(0)
+    model = nn.Sequential(nn.Linear(6, 8, device=device), nn.Tanh(), nn.Linear(8, 3, device=device))
+    return Learner(model, optim.AdamW(lr=0.02), nn.CrossEntropyLoss(), capture=capture)
+
+
+LABELS = RNG.integers(0, 3, 44)
+
+
+@pytest.mark.parametrize("what", ["device", "positions", "own"])
+def test_metrics_are_updated_in_the_step_and_are_the_same(name, what):
+    def run(capture):
+        learner, seen, plain = _classifier(name, capture), [], burn.device(name)
+        kept = []
+        metrics = METRICS[what]()
+        for epoch in range(4):
+            metrics = [m.fresh() for m in metrics]
+            for k in range(0, 44, 8):
+                batch = (
+                    burn.tensor(X[k : k + 8], device=plain),
+                    burn.tensor(LABELS[k : k + 8], device=plain),
+                )
+                learner.train_step(batch, metrics)
+                if epoch == 2:
+                    kept.append([m.snapshot() for m in metrics])
+            seen.append([(m.value(), m.count) for m in metrics])
+            seen.append([{n: t.tolist() for n, t in m.state_dict().items()} for m in metrics])
+        seen.append([[read() for read in row] for row in kept])
+        return repr((seen, _bits(learner))), learner.captured
+
+    (one, captured), (other, _) = run(None), run(False)
+    assert captured.why is None and captured.replays == 16
+    assert bool(captured._tally.outside) == (what == "own")
+    assert one == other
+
+
+def test_metrics_in_the_state_of_a_captured_step(name):
+    device = burn.device(name).autodiff()
+
+    def run(captured):
+        device.seed(0)
+        model, optimizer = nn.Linear(6, 3, device=device), optim.SGD(lr=0.1)
+        accuracy, loss_of = burn.train.Accuracy(), LossMetric()
+
+        def train(x, y):
+            out = model(x)
+            loss = burn.functional.cross_entropy(out, y)
+            optimizer.step(model, loss.backward(), flush=False)
+            for m in (accuracy, loss_of):
+                m.update(out, y, loss)
+
+        state = (model, optimizer, [accuracy, loss_of])
+        step: Any = burn.capture(train, state=state) if captured else train
+        seen = []
+        for epoch in range(3):
+            if epoch == 2:
+                state[2][0].load_state_dict({k: t * 1 for k, t in accuracy.state_dict().items()})
+            elif epoch:
+                accuracy.reset()
+                loss_of.reset()
+            for k in range(0, 40, 4):
+                x = burn.tensor(X[k : k + 4], device=device.without_autodiff())
+                step(x, burn.tensor(LABELS[k : k + 4], device=x.device))
+            seen.append((accuracy.value(), accuracy.count, loss_of.value(), loss_of.count))
+        assert not captured or step.replays == 26
+        return seen
+
+    assert run(True) == run(False)
+
+
+def test_a_metric_that_is_reset_takes_batches_of_another_shape(name):
+    plain = burn.device(name)
+    metric = burn.train.FBetaScore(classes=3, average="macro")
+    step = burn.capture(lambda out, y: metric.update(out, y, out.sum()), state=metric)
+    y = burn.tensor([0, 1, 1, 0], device=plain)
+    for _ in range(6):
+        step(burn.ones(4, 3, device=plain), y)
+    metric.reset()
+    assert metric.step_tensors()[0].shape == (3,)
+    metric.update(burn.ones(4, 2, device=plain), y, burn.zeros(1, device=plain))
+    found, expected = metric.value(), burn.train.FBetaScore(classes=3, average="macro")
+    expected.update(burn.ones(4, 2, device=plain), y, burn.zeros(1, device=plain))
+    assert found == expected.value()
+
+
+def test_metrics_that_cannot_be_captured_are_left_out_and_the_step_is_not(name, monkeypatch):
+    def update(self, output, target, loss):
+        SumMetric.add(self, output.shape[0], right=burn.tensor(float(loss.item())))
+
+    monkeypatch.setattr(Accuracy, "update", update)
+
+    def run(capture):
+        learner, plain, metrics = _classifier(name, capture), burn.device(name), [Accuracy()]
+        batch = (burn.tensor(X[:8], device=plain), burn.tensor(LABELS[:8], device=plain))
+        for _ in range(12):
+            learner.train_step(batch, metrics)
+        return (metrics[0].count, metrics[0].sums(), _bits(learner)), learner.captured
+
+    ((count, sums, bits), captured), ((counted, added, plain), _) = run(None), run(False)
+    assert captured.why is None and captured.replays >= 4
+    assert (count, bits) == (counted, plain)
+    assert sums["right"].item() == added["right"].item()
+
+
+@pytest.mark.parametrize("accumulate", [2, 5])
+def test_gathered_gradients_of_parameters_that_are_frozen_in_the_middle(name, accumulate):
+    def run(capture):
+        device = burn.device(name).autodiff()
+        device.seed(0)
+        learner = Learner(
+            _model(device), optim.AdamW(lr=0.02), nn.MSELoss(), accumulate=accumulate,
+            clip_norm=0.5, capture=capture,
+        )  # fmt: skip
+
+        def between(k):
+            if k in (17, 41):
+                learner.model.freeze("0.weight")
+            if k == 29:
+                learner.model.unfreeze()
+
+        return _steps(learner, 60, between), learner
+
+    (one, learner), (other, plain) = run(None), run(False)
+    assert one == other and learner.steps == plain.steps == 60 // accumulate
+    assert learner.captured.why is None and learner.captured.replays > 10
+    assert learner.between_steps
+
+
 def test_other_reasons():
     device = burn.device("fusion-flex").autodiff()
+    plain = device.without_autodiff()
     model = _model(device)
-    grouped = lr_scheduler.GroupLR(lr_scheduler.StepLR(0.1, step_size=3))
-    learner = Learner(model, optim.SGD(lr=0.1), nn.MSELoss(), schedule=grouped)
+    schedule: Any = _NoPosition()
+    learner = Learner(model, optim.SGD(lr=0.1), nn.MSELoss(), schedule=schedule)
     _steps(learner, 2)
-    assert "rate to each group" in learner.captured.why
+    assert learner.captured.why == "_NoPosition has no position"
+    optimizer: Any = _Foreign()
+    learner = Learner(model, optimizer, nn.MSELoss())
+    learner.train_step((burn.ones(8, 6, device=plain), burn.ones(8, 1, device=plain)))
+    assert learner.captured.why == "_Foreign reads values in its step"
+    learner = Learner(model, optim.SGD(lr=0.1), nn.MSELoss())
+    with pytest.raises(burn.DeviceError):
+        learner.train_step((burn.ones(8, 6, device="fusion-flex:1"), burn.ones(8, 1, device=plain)))
+    assert "on several devices: fusion-flex, fusion-flex:1" in learner.captured.why
+    learner = _Weighs(model, optim.SGD(lr=0.1), nn.MSELoss(), accumulate=2)
+    _steps(learner, 2)
+    assert "_Weighs has its own weight" in learner.captured.why
     learner = Learner(model, optim.SGD(lr=0.1), _towards_one, capture=True)
     learner.train_step((burn.ones(8, 6, device=device.without_autodiff()), "label"))
     assert learner.captured.why == "a batch holds what is no tensor"

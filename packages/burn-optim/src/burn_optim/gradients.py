@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 from burn_core import Module, Parameter
 from burn_optim.placing import moved, plain_context
-from burn_std import ArgumentError, DeviceError, ShapeError
+from burn_std import ArgumentError, DeviceError, DType, ShapeError
 from burn_std.dtypes import float32, float64
 from burn_tensor import Tensor
 
@@ -141,6 +141,10 @@ class GradientAccumulator:
 
     def __init__(self) -> None:
         self.batches = 0
+        # How the last sums were; parameters whose sums are zeros; those of the last batch.
+        self._forms: list[tuple[Parameter, Any, DType, tuple[int, ...]]] = []
+        self._zeros: set[Parameter] = set()
+        self._last: list[Parameter] = []
         self._sums: dict[Parameter, Tensor] = {}
         self._weights: dict[Any, Tensor] = {}
 
@@ -162,6 +166,8 @@ class GradientAccumulator:
             raise ArgumentError(
                 "GradientAccumulator.add", "grads holds no gradient of this model's parameters"
             )
+        self._last = [p for bundle in found for p in bundle.params]
+        self._zeros.difference_update(self._last)
         for bundle in found:
             ctx = bundle.ctx
             factor = _number(ctx, weight)
@@ -191,6 +197,8 @@ class GradientAccumulator:
             raise ArgumentError("GradientAccumulator.take", "nothing was added")
         out = GradientSet()
         together: dict[Any, list[Parameter]] = {}
+        for p in self._zeros:
+            del self._sums[p]
         for p, total in self._sums.items():
             together.setdefault((total.b, total.dtype), []).append(p)
         for (ctx, _), params in together.items():
@@ -198,8 +206,53 @@ class GradientAccumulator:
             means = ctx.scale_all([self._sums[p] for p in params], share)
             for p, g in zip(params, means, strict=True):
                 out.set(p, g)
-        self._sums, self._weights, self.batches = {}, {}, 0
+        self._forms = [(p, t.b, t.dtype, t.shape) for p, t in self._sums.items()]
+        self._sums, self._weights, self._zeros, self.batches = {}, {}, set(), 0
         return out
+
+    # ---- captured steps -------------------------------------------------------------------------
+
+    def begin(self) -> None:
+        """Make the zeros that the next batches are added to, for the parameters of the last ones.
+
+        A step that is captured finds the same sums before each batch.
+        """
+        for p, ctx, dtype, shape in () if self._sums else self._forms:
+            self._sums[p] = ctx.at_once("full", dtype, shape, 0)
+            self._zeros.add(p)
+            if ctx not in self._weights:
+                self._weights[ctx] = ctx.at_once("full", float64, (), 0)
+
+    def replayed(self, taken: bool) -> None:
+        """Note what a captured step did: it added a batch.
+
+        Args:
+            taken: it took the mean then, and began anew.
+        """
+        if taken:
+            self._zeros, self.batches = {*self._sums}, 0
+        else:
+            self._zeros.difference_update(self._last)
+            self.batches += 1
+
+    def step_tensors(self) -> list[Tensor]:
+        """Return the tensors that a batch is added to, for `burn.capture`."""
+        return [*self._sums.values(), *self._weights.values()]
+
+    def step_rates(self) -> list[float]:
+        """Return the numbers that a step takes from it: none."""
+        return []
+
+    def step_settings(self) -> list[Any]:
+        """Return what else a step depends on: whose sums these are."""
+        return [*self._sums]
+
+    def __copy__(self) -> GradientAccumulator:
+        made = GradientAccumulator()
+        made.batches, made._forms, made._last = self.batches, self._forms, self._last
+        made._sums, made._weights = dict(self._sums), dict(self._weights)
+        made._zeros = set(self._zeros)
+        return made
 
 
 def _number(ctx: Any, value: float | Tensor) -> Tensor:

@@ -234,6 +234,14 @@ class Optimizer:
                 self._owners[p] = found[-1] if found else None
             yield p, self._owners[p]
 
+    def used_groups(self, model: Module) -> set[str]:
+        """Return the names of the groups that have parameters of a model, `""` for those in none.
+
+        Args:
+            model: whose parameters.
+        """
+        return {"" if group is None else group.name for _, group in self._owned(model)}
+
     def _rate(self, group: Group | None, lr: Rates | None) -> float:
         named = lr if isinstance(lr, Mapping) else {}
         base = named.get("") if isinstance(lr, Mapping) else lr

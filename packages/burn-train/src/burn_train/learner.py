@@ -176,13 +176,14 @@ class Learner:
             last: the epoch ends here, so a step is made with what was gathered.
             keep: return what the batch came to.
         """
-        done = self.captured.run(self, batch)
+        done = self.captured.run(self, batch, metrics, last=last, keep=keep)
         if done is not None:
-            for m in metrics:
-                m.update(*done)
-            if metrics:
+            step, unheard = done
+            for m in unheard:
+                m.update(*step)  # type: ignore[misc] - kept where somebody has not heard
+            if unheard:
                 self.flush()
-            return done if keep else None
+            return step if keep else None
         kept, grads = self.gradients(batch, metrics, keep)
         if self.accumulate == 1:
             self.apply(grads)

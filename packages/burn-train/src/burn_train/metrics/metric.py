@@ -91,13 +91,18 @@ class SumMetric(Metric):
         count: samples seen, or positions where those are what counts.
     """
 
+    # Sums that were made before anything was added, see `step_tensors`: context, dtype and shape.
+    _forms: Mapping[str, tuple[Any, Any, tuple[int, ...]]] = {}
+
     def __init__(self) -> None:
         self.reset()
 
     def reset(self) -> None:
         """Forget what was seen."""
+        self._forms = self.forms()
         self._sums: dict[str, Tensor] = {}
         self._waiting: dict[str, list[Tensor]] = {}
+        self._empty: set[str] = set()
         self.count = 0
 
     def add(self, count: int, **totals: Tensor) -> None:
@@ -141,10 +146,11 @@ class SumMetric(Metric):
                 waiting = [t.count_nonzero() for t in waiting]
         last = waiting[-1]
         have: Any = self._sums.get(name)
-        if have is None:
+        if have is None or (name in self._empty and have.shape != last.shape):
             # Made at once: the first batch records the same program as the others.
             wide = float64 if last.dtype.is_float else int64
             have = last.b.resource.plain_context().at_once("full", wide, last.shape, 0)
+        self._empty.discard(name)
         home = last.b.resource
         if any(t.b.resource is not home for t in (have, *waiting)):
             device = last.device.without_autodiff()
@@ -169,7 +175,7 @@ class SumMetric(Metric):
 
     def snapshot(self) -> Callable[[], float]:
         """Return a function that computes the value over what was seen so far, on any thread."""
-        sums, count = self.sums(), self.count
+        sums, count = _values(self.sums()), self.count
 
         def value() -> float:
             if not count:
@@ -181,13 +187,69 @@ class SumMetric(Metric):
 
     def state_dict(self) -> dict[str, Tensor]:
         """Return sums and count."""
-        return {"count": tensor(self.count), **self.sums()}
+        return {"count": tensor(self.count), **_values(self.sums())}
 
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
         """Take what `state_dict` returned."""
         self.count = _count(self.name, state)
-        self._waiting = {}
+        self._waiting, self._empty = {}, set()
         self._sums = {k: t.detach() for k, t in state.items() if k != "count"}
+
+    # ---- captured steps -------------------------------------------------------------------------
+
+    def forms(self) -> dict[str, tuple[Any, Any, tuple[int, ...]]]:
+        """Return what the sums are like: context, dtype and shape by name."""
+        held: dict[str, Tensor] = getattr(self, "_sums", {})
+        return {k: (t.b, t.dtype, t.shape) for k, t in held.items()} or dict(self._forms)
+
+    def begin_like(self, other: SumMetric) -> None:
+        """Let the next captured step add to sums like those of another metric of this kind.
+
+        Args:
+            other: what a step was captured with.
+        """
+        self._forms = other.forms()
+
+    def step_tensors(self) -> list[Tensor]:
+        """Return the sums, which a step changes, for `burn.capture`; zeros after a `reset`."""
+        sums = self.sums()
+        if not sums:
+            for name, (ctx, dtype, shape) in self._forms.items():
+                self._sums[name] = ctx.at_once("full", dtype, shape, 0)
+                self._empty.add(name)
+            sums = self._sums
+        return [*sums.values()]
+
+    def step_rates(self) -> list[float]:
+        """Return the numbers that a step takes from it: none."""
+        return []
+
+    def step_settings(self) -> list[Any]:
+        """Return what else a step depends on."""
+        own = ("count", "_sums", "_waiting", "_empty", "_forms")
+        return [type(self), *(v for k, v in vars(self).items() if k not in own)]
+
+    @property
+    def step_count(self) -> int:
+        """How many samples there were; a captured step counts on without `update`."""
+        return self.count
+
+    @step_count.setter
+    def step_count(self, count: int) -> None:
+        self.count = count
+        self._empty.clear()
+
+    def mark(self) -> Callable[[], None]:
+        """Return a function that takes back all updates from here on."""
+        held = {k: v.copy() if isinstance(v, (dict, set)) else v for k, v in vars(self).items()}
+        # The lists themselves are added to.
+        held["_waiting"] = {name: [*waiting] for name, waiting in self._waiting.items()}
+
+        def undo() -> None:
+            vars(self).clear()
+            vars(self).update(held)
+
+        return undo
 
 
 class HostMetric(Metric):
@@ -290,7 +352,7 @@ class LossMetric(SumMetric):
 
     def snapshot(self) -> Callable[[], float]:
         """Return a function that computes the value over what was seen so far, on any thread."""
-        sums, count, size = self.sums(), self.count, self._size
+        sums, count, size = _values(self.sums()), self.count, self._size
 
         def value() -> float:
             if not count:
@@ -305,6 +367,11 @@ class LossMetric(SumMetric):
         self._close()
         self._size = 0
         return super().state_dict()
+
+
+def _values(sums: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Return sums as they are now: a captured step gives the tensors themselves other values."""
+    return {name: t.detach() for name, t in sums.items()}
 
 
 def wide(x: Tensor) -> Tensor:
