@@ -18,7 +18,7 @@ from typing import Any
 from burn_core.holdings import VALUES, Holdings
 from burn_core.module import Module
 from burn_core.parameter import Parameter
-from burn_core.replaying import NOT_SERVED, Replay, Source, Writer, filled
+from burn_core.replaying import NOT_SERVED, Replay, Source, Writer, filled, moved_away
 from burn_core.tree import walk
 from burn_dispatch import current_scope
 from burn_std import ArgumentError, CaptureError
@@ -263,12 +263,15 @@ class Places:
             found += part.step_tensors()
         return found
 
-    def set_apart(self, backend: Any) -> None:
+    def set_apart(self, resource: Any) -> None:
         """Give each tensor a payload that no other one has: what is read shows whose it was.
 
         A frozen weight and a snapshot of it may be one value now and two after the next call.
         """
+        backend = resource.backend
         for t in self.tensors():
+            if t.b.resource is not resource:
+                moved_away(resource, t)
             old = t.v
             new = backend.standing_for(backend.settled(old))
             twin = t._twin if isinstance(t, Parameter) else None
@@ -393,7 +396,7 @@ class _Instance:
         backend = resource.backend
         for t in tensors:
             backend.settled(t.v)
-        places.set_apart(backend)
+        places.set_apart(resource)
         counts = places.counts()
         before = resource.random_state()
         with backend.step_log() as log:

@@ -88,7 +88,7 @@ class Writer:
         self.whole: Any = None
         self.scope: dict[str, Any] = {
             "NOT_SERVED": NOT_SERVED, "TENSOR": Tensor,
-            "RESOURCE": resource, "MOVED": partial(_moved, resource), "PLACES": places,
+            "RESOURCE": resource, "MOVED": partial(moved_away, resource), "PLACES": places,
             "PLAIN": resource.plain_context().base, "LOCK": lock,
         }  # fmt: skip
         self._changes = [k for k, s in enumerate(replay.after) if s != ("state", k)]
@@ -295,7 +295,8 @@ class Writer:
         return [*lines, f"return {leaves[0] if alone else tree}"]
 
 
-def _moved(resource: Any, t: Tensor) -> None:
+def moved_away(resource: Any, t: Tensor) -> None:
+    """Raise, since a tensor of the state is on another device."""
     raise CaptureError(
         "capture", "a captured step stays on its device",
         got=f"{t.b.resource.name}, not {resource.name}",

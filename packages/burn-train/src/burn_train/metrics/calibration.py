@@ -8,6 +8,7 @@ import numpy as np
 
 from burn_std import ArgumentError
 from burn_std.dtypes import float64, int64
+from burn_tensor import arange
 from burn_train.metrics.metric import Array, SumMetric
 
 
@@ -49,7 +50,7 @@ class CalibrationError(SumMetric):
         best = p.max(dim=1)
         sure = best.values.to(float64)
         place = (sure * self.bins).ceil().to(int64).clamp(1, self.bins) - 1
-        inside = (place.unsqueeze(1) == place.new_tensor(np.arange(self.bins))).to(float64)
+        inside = (place.unsqueeze(1) == arange(self.bins, device=place.device)).to(float64)
         right = (best.indices == target).to(float64)
         self.add(
             target.shape[0], sure=(inside * sure.unsqueeze(1)).sum(dim=0),

@@ -8,7 +8,7 @@ import numpy as np
 
 from burn_std import ArgumentError
 from burn_std.dtypes import float64, int64
-from burn_tensor import Tensor
+from burn_tensor import Tensor, arange
 from burn_train.metrics.metric import Array, SumMetric
 
 Kind = Literal["binary", "multiclass", "multilabel"]
@@ -29,7 +29,7 @@ def yes(output: Tensor, target: Tensor, kind: Kind, threshold: float, k: int) ->
     if kind == "multiclass":
         classes = scores.shape[1]
         best = scores.topk(min(k, classes), dim=1).indices
-        labels = best.new_tensor(np.arange(classes))
+        labels = arange(classes, device=best.device)
         return (best.unsqueeze(2) == labels).any(dim=1), target.unsqueeze(1) == labels
     n = target.shape[0]
     return (scores > threshold).reshape(n, -1), (target != 0).reshape(n, -1)
@@ -261,7 +261,7 @@ def pairs(output: Tensor, target: Tensor, classes: int) -> Tensor:
         target: class indices [N, ...]; one outside counts nowhere.
         classes: C.
     """
-    labels = target.new_tensor(np.arange(classes))
+    labels = arange(classes, device=target.device)
     found = output.detach().argmax(dim=1).reshape(-1, 1) == labels
     true = target.reshape(-1, 1) == labels
     # A product of 0 and 1 counts; float64 is exact far beyond any epoch.
