@@ -17,7 +17,7 @@ import numpy as np
 from burn_cube.builder import wrap
 from burn_cube.interpreter.numeric import to_bfloat16
 from burn_cube.runtime.native_builtins import HEADER, Builtin, python_addresses
-from burn_cube.runtime.words import FORMATS
+from burn_cube.runtime.words import FORMATS, within
 from burn_std.dtypes import DType, bfloat16
 
 if TYPE_CHECKING:
@@ -242,7 +242,7 @@ def number_word(dtype: DType) -> tuple[struct.Struct, Callable[[Any], Any]]:
     if dtype is bfloat16:
         return word, lambda v: int(to_bfloat16(np.array([v], np.float32))[0])
     if dtype.is_float:
-        return word, float
+        return word, within(dtype)
     if dtype.is_bool:
         return word, bool
     return word, lambda v: wrap(int(v), dtype)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import cache
+from math import inf
 from typing import Any
 
 import numpy as np
@@ -12,13 +14,36 @@ from burn_cube.builder import wrap
 from burn_cube.interpreter.numeric import to_bfloat16
 from burn_cube.ir import Kernel
 from burn_cube.types import Memory
-from burn_std.dtypes import bfloat16
+from burn_std.dtypes import DType, bfloat16
 
 FORMATS = {
     "bool": "?7x", "int8": "b7x", "uint8": "B7x", "int16": "h6x", "uint16": "H6x",
     "int32": "i4x", "uint32": "I4x", "int64": "q", "uint64": "Q", "float16": "e6x",
     "bfloat16": "H6x", "float32": "f4x", "float64": "d",
 }  # fmt: skip
+
+
+# From here on a number rounds to infinity: half a step beyond the largest one.
+_BEYOND = {"float16": 65520.0, "float32": 2.0**128 - 2.0**103}
+
+
+@cache
+def within(dtype: DType) -> Callable[[Any], Any]:
+    """Return what makes numbers infinite that a float dtype cannot hold, as a cast does.
+
+    Example:
+        >>> from burn_std.dtypes import float16
+        >>> within(float16)(-1e5), within(float16)(1.5)
+        (-inf, 1.5)
+    """
+    top = _BEYOND.get(dtype.name, inf)
+
+    def held(value: Any) -> Any:
+        if -top < value < top or value != value:
+            return value
+        return inf if value > 0 else -inf
+
+    return held
 
 
 class Packer:
@@ -43,7 +68,7 @@ class Packer:
             else:
                 self.ranks.append(None)
                 parts.append(FORMATS[param.type.name])
-                if param.type.is_int or param.type is bfloat16:
+                if param.type.is_int or param.type.is_float:
                     self.scalars[at] = param.type
         self.struct = struct.Struct("=" + "".join(parts) + "qqqq")
         self.pointers = pointers
@@ -78,8 +103,8 @@ class Packer:
         if self._quick is not None:
             try:
                 self._quick(buffer, args, x, y, z, fault)
-            except struct.error:
-                # An integer that wraps, or a number of another kind.
+            except (struct.error, OverflowError):
+                # An integer that wraps, a float beyond its dtype, or a number of another kind.
                 self.struct.pack_into(buffer, 0, *self.words(args), x, y, z, fault)
         else:
             self.struct.pack_into(buffer, 0, *self.words(args), x, y, z, fault)
@@ -107,12 +132,14 @@ class Packer:
         return self._convert(out, args) if self.scalars else out
 
     def _convert(self, words: list[Any], args: Sequence[Any]) -> list[Any]:
-        """Wrap integers into their dtype; give bfloat16 as its bits."""
+        """Wrap integers into their dtype, floats beyond it are infinite; bfloat16 as its bits."""
         place = 0
         for at, rank in enumerate(self.ranks):
             dtype = self.scalars.get(at)
             if dtype is bfloat16:
                 words[place] = int(to_bfloat16(np.array([args[at]], np.float32))[0])
+            elif dtype is not None and dtype.is_float:
+                words[place] = within(dtype)(args[at])
             elif dtype is not None:
                 words[place] = wrap(int(args[at]), dtype)
             place += 1 if rank is None else 2 if rank <= 0 else 2 + 2 * rank

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from burn_ir.entry import Spec
@@ -20,6 +21,7 @@ def update(*args: Any) -> Specs:
     shapes = [tuple(s.shape for s in group) for group in lists]
     if any(s != shapes[0] for s in shapes):
         raise ShapeError("update", "every list matches the parameters", got=f"{shapes}")
+    _floats("update", lists)
     return (*(s for i, group in enumerate(lists) if i != 1 for s in group), *_counts(args))
 
 
@@ -38,6 +40,7 @@ def adafactor(
     want_columns = [(*p.shape[:-2], 1, *p.shape[-1:]) for p in params] if factored else []
     found = [[s.shape for s in g] for g in (grads, rows, columns, variances)]
     shapes = [p.shape for p in params]
+    _floats("adafactor_step", (params, grads, rows, columns, variances))
     if found != [shapes, want_rows, want_columns, [] if factored else shapes]:
         raise ShapeError(
             "adafactor_step", "states hold the means of rows and of columns, or all squares",
@@ -58,6 +61,12 @@ def muon(
     if steps < 1:
         raise ArgumentError("muon_step", "at least one iteration", got=steps)
     return update(params, grads, momenta, step)
+
+
+def _floats(name: str, lists: Iterable[Specs]) -> None:
+    wrong = [s.dtype.name for group in lists for s in group if not s.dtype.is_float]
+    if wrong:
+        raise DTypeError(name, "parameters, gradients and states are floats", got=wrong[0])
 
 
 def norm(xs: Specs) -> Spec:

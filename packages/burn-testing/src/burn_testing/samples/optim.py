@@ -8,7 +8,7 @@ from burn_std import DTypeError, ShapeError
 from burn_testing.samples.sample import error, ints, sample, t, v
 
 F = ("f32", "f64")
-STEP, LATER = ints(0), ints(3)
+STEP, LATER, WHOLE = ints(0), ints(3), ints([1, 2])
 SHAPES = ((3, 2), (4,))
 PARAMS, GRADS = [t(*s) for s in SHAPES], [t(*s) for s in SHAPES]
 # Squares are positive; averages are small, so that a variance of both is positive too.
@@ -35,6 +35,11 @@ def _refused(name: str, lists: int, attrs: tuple[Any, ...], extra: tuple[Any, ..
         name, "shapes", ShapeError, [t(2)], [t(3)], *more, STEP, *extra, None, attrs=attrs,
         ops=("update",),
     )  # fmt: skip
+    for which, params, grads in (("params", [WHOLE], [t(2)]), ("grads", [t(2)], [WHOLE])):
+        error(
+            name, f"integer_{which}", DTypeError, params, grads, *more, STEP, *extra, None,
+            attrs=attrs, ops=(name, "update"),
+        )  # fmt: skip
 
 
 BASE = [PARAMS, GRADS]
@@ -138,6 +143,20 @@ error(
     "muon_step", "not_a_matrix", ShapeError, [t(2)], [t(2)], [t(2)], STEP, None,
     attrs=(True, False, 5, 0.02, 0.95, 0.1, *_NS),
 )  # fmt: skip
+WHOLES = ints([[1, 2]])
+error(
+    "adafactor_step", "integer_params", DTypeError, [WHOLE], [t(2)], [], [], [t(2)], STEP, None,
+    attrs=(False, 0.01, -0.8, 1e-7, 1e-3, 1.0, 0.0),
+)  # fmt: skip
+error(
+    "adafactor_step", "integer_grads", DTypeError, [t(2)], [WHOLE], [], [], [t(2)], STEP, None,
+    attrs=(False, 0.01, -0.8, 1e-7, 1e-3, 1.0, 0.0),
+)  # fmt: skip
+for _which, _two in (("params", [[WHOLES], [t(1, 2)]]), ("grads", [[t(1, 2)], [WHOLES]])):
+    error(
+        "muon_step", f"integer_{_which}", DTypeError, *_two, [t(1, 2)], STEP, None,
+        attrs=(True, False, 5, 0.02, 0.95, 0.1, *_NS), ops=("update",),
+    )  # fmt: skip
 
 ONE = v(0.25)
 for _p in (1.0, 2.0, 3.0, float("inf")):
