@@ -287,10 +287,21 @@ class Optimizer:
             DTypeError: `grads` holds no gradients at all, as a loss.
         """
         given: Any = grads
+        if model is _NEEDED or given is _NEEDED:
+            raise ArgumentError(
+                f"{type(self).__name__}.step", "takes a model and its gradients",
+                got="no model" if model is _NEEDED else type(model).__name__,
+                remedy="An optimizer holds no parameters: write opt.step(model, loss.backward()).",
+            )  # fmt: skip
         if isinstance(given, Tensor) or not hasattr(given, "take"):
             raise DTypeError(
                 f"{type(self).__name__}.step", "grads is what backward returned",
                 got=type(given).__name__, remedy="Write opt.step(model, loss.backward()).",
+            )  # fmt: skip
+        if not isinstance(model, Module):
+            raise ArgumentError(
+                f"{type(self).__name__}.step", "the model is a module", got=type(model).__name__,
+                remedy="Write opt.step(model, loss.backward()).",
             )  # fmt: skip
         if isinstance(lr, Mapping):
             unknown = sorted(set(lr) - {"", *(g.name for g in self.groups)})

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from burn_core import Module
+from burn_std import TrainError
 from burn_tensor import Tensor
 from burn_train.learner import Learner
 from burn_train.measuring import MetricLike, Metrics, run_state
@@ -28,8 +29,11 @@ def evaluate(
         metrics: prototypes.
         done: hears how many batches are done.
         model: an inference model; the learner's if None.
+
+    Raises:
+        TrainError: the loader gives no batch.
     """
-    split = metrics.split(gauges=False)
+    split, k = metrics.split(gauges=False), 0
     infer = learner.inference() if model is None else model
     with Worker() as worker:
         for k, batch in enumerate(loader, 1):
@@ -38,7 +42,22 @@ def evaluate(
             split.hand_over(step, worker)
             done(k)
         worker.drain()
+        if k == 0:
+            raise no_batches("evaluation", "none")
         return split.reading(run_state(learner, 0.0))()
+
+
+def no_batches(what: str, got: str) -> TrainError:
+    """Return the error of a pass over a loader that gave nothing: its values would be NaN.
+
+    Args:
+        what: the pass.
+        got: what came of it.
+    """
+    return TrainError(
+        "SupervisedTraining", f"{what} has batches", got=got,
+        remedy="An iterator is used up after one epoch: pass a DataLoader or a list.",
+    )  # fmt: skip
 
 
 def flush(batch: Any) -> None:

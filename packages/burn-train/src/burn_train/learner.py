@@ -162,6 +162,24 @@ class Learner:
         """Whether no batch waits for others of its step; a checkpoint can be taken then."""
         return not self._sums.batches
 
+    def check_trains(self, where: str) -> None:
+        """Raise where the model cannot be trained: its device takes no gradients.
+
+        Args:
+            where: who asks, for the error.
+
+        Raises:
+            ArgumentError: no parameter is on an autodiff device.
+        """
+        devices = self.devices()
+        if devices and not any(d.is_autodiff() for d in devices):
+            raise ArgumentError(
+                where, "the model is on an autodiff device",
+                got=", ".join(str(d) for d in devices),
+                remedy="Make it with device=device.autodiff(), or move it there: "
+                "model.to_device(device.autodiff()).",
+            )  # fmt: skip
+
     def train_step(
         self, batch: Any, metrics: Sequence[Metric] = (), *, last: bool = False, keep: bool = False
     ) -> Step | None:
@@ -176,6 +194,8 @@ class Learner:
             last: the epoch ends here, so a step is made with what was gathered.
             keep: return what the batch came to.
         """
+        if not self.steps:
+            self.check_trains("Learner.train_step")
         done = self.captured.run(self, batch, metrics, last=last, keep=keep)
         if done is not None:
             step, unheard = done

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from difflib import get_close_matches
 from typing import Any, NamedTuple
 
 from burn_std import ArgumentError
@@ -54,8 +55,9 @@ class Metrics:
                 self.metrics.append(one)
             else:
                 raise ArgumentError(
-                    "metrics", "are classes or instances of Metric or Gauge", got=repr(one)
-                )
+                    "metrics", "are classes or instances of Metric or Gauge", got=repr(one),
+                    remedy=_meant(one),
+                )  # fmt: skip
         names = [m.name for m in self.metrics] + [g.name for g in self.gauges]
         twice = sorted({n for n in names if names.count(n) > 1})
         if twice:
@@ -139,6 +141,16 @@ class Split:
             mine = {k[len(m.name) + 1 :]: t for k, t in state.items() if k.startswith(f"{m.name}/")}
             if mine:
                 m.load_state_dict(mine)
+
+
+def _meant(given: Any) -> str | None:
+    """Return what to pass in the place of a metric's name."""
+    from burn_train import metrics
+
+    names = {name.lower(): name for name in metrics.__all__}
+    plain = str(given).lower().replace(" ", "").replace("_", "").replace("-", "")
+    found = get_close_matches(plain, names, 1) if isinstance(given, str) else []
+    return f"Pass burn.train.{names[found[0]]}." if found else None
 
 
 def run_state(learner: Learner, seconds: float) -> RunState:

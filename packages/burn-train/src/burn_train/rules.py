@@ -23,6 +23,10 @@ class KeepRule:
         """
         raise NotImplementedError
 
+    def metrics(self) -> list[str]:
+        """Return the columns of the table that the rule looks at."""
+        return []
+
     def __or__(self, other: KeepRule) -> KeepRule:
         return _Either(self, other)
 
@@ -87,6 +91,10 @@ class KeepBest(KeepRule):
         known = sorted((sign * v, e) for v, e in values if not isnan(v))
         return {e for _, e in known[: self.count]}
 
+    def metrics(self) -> list[str]:
+        """Return the columns of the table that the rule looks at."""
+        return [self.metric]
+
 
 class KeepEvery(KeepRule):
     """Keep every so many epochs for good.
@@ -119,3 +127,6 @@ class _Either(KeepRule):
 
     def keep(self, rows: Sequence[Row]) -> set[int]:
         return self.one.keep(rows) | self.two.keep(rows)
+
+    def metrics(self) -> list[str]:
+        return [*self.one.metrics(), *self.two.metrics()]

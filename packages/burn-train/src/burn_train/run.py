@@ -12,7 +12,7 @@ from burn_dataset import WorkerError
 from burn_std import TrainError
 from burn_tensor import Tensor
 from burn_train.checkpoint import Mark, Saved, Writer, set_aside
-from burn_train.evaluation import flush
+from burn_train.evaluation import flush, no_batches
 from burn_train.learner import Learner
 from burn_train.loggers.files import FileLogger
 from burn_train.measuring import Pace, Split, run_state, steps_of, with_last
@@ -181,10 +181,7 @@ class Run:
                 self._save_inside(epoch, k, split, start)
         self._items = before + split.count
         if k == 0:
-            raise TrainError(
-                "SupervisedTraining", "an epoch has batches", got=f"none in epoch {epoch}",
-                remedy="An iterator is used up after one epoch: pass a DataLoader or a list.",
-            )  # fmt: skip
+            raise no_batches("an epoch", f"none in epoch {epoch}")
         return k if interrupter.should_stop and self._cut_short else None
 
     def _until_stopped(self, loader: Any) -> Iterator[Any]:
@@ -203,7 +200,7 @@ class Run:
             loader.epoch, loader.position = 0, 0
         split = self.training.metrics.split(gauges=False)
         model = self.learner.inference()
-        steps = steps_of(loader)
+        steps, k = steps_of(loader), 0
         for k, batch in enumerate(loader, 1):
             step = self.learner.valid_step(batch, split.on_device, model=model, keep=split.keep)
             flush(batch)
@@ -211,6 +208,8 @@ class Run:
             del step
             if self._tell.live and self._pace.due():
                 self._show("valid", epoch, k, steps, split)
+        if k == 0:
+            raise no_batches("validation", f"none in epoch {epoch}")
         return self._values("valid", epoch, split)
 
     def _values(self, name: str, epoch: int, split: Split) -> dict[str, float]:

@@ -10,6 +10,7 @@ from typing import Any
 
 from burn_core import Module
 from burn_dataset import DataLoader
+from burn_optim.lr_scheduler import ReduceLROnPlateau
 from burn_std import ArgumentError
 from burn_train.checkpoint import Checkpoints
 from burn_train.evaluation import evaluate
@@ -19,7 +20,7 @@ from burn_train.measuring import MetricLike, Metrics
 from burn_train.observer import Observer
 from burn_train.rules import KeepBest, KeepLast, KeepRule
 from burn_train.run import Run
-from burn_train.stopping import EarlyStopping
+from burn_train.stopping import EarlyStopping, column
 from burn_train.summary import Summary
 
 
@@ -155,15 +156,33 @@ class SupervisedTraining:
             resume: go on from the newest checkpoint that is whole, if there is one.
 
         Raises:
-            ArgumentError: there is nothing to resume from without a `directory=`.
-            TrainError: a checkpoint cannot be written, or none of those there is whole.
+            ArgumentError: there is nothing to resume from without a `directory=`, or the model is
+                on a device without autodiff.
+            TrainError: a checkpoint cannot be written, none of those there is whole, or early
+                stopping, a rule or a schedule asks for a metric that is not in the table.
         """
         if resume and self.checkpoints is None:
             raise ArgumentError(
                 "SupervisedTraining.run", "resume needs a directory", got="none",
                 remedy="Pass directory= to SupervisedTraining.",
             )  # fmt: skip
+        learner.check_trains("SupervisedTraining.run")
+        self._check_names(learner)
         return Run(self, learner).go(resume)
+
+    def _check_names(self, learner: Learner) -> None:
+        """Ask for the metrics that others will ask for, before the first epoch."""
+        row: dict[str, Any] = {f"train {c.name}": 0.0 for c in self.metrics.columns()}
+        if self.valid is not None:
+            row |= {f"valid {m.name}": 0.0 for m in self.metrics.metrics}
+        asked = [] if self.checkpoints is None else self.checkpoints.rule.metrics()
+        wanted = [("KeepBest", name) for name in asked]
+        if self.early_stopping is not None:
+            wanted.append(("EarlyStopping", self.early_stopping.metric))
+        if learner.schedule_on == "epoch" and isinstance(learner.schedule, ReduceLROnPlateau):
+            wanted.append(("Learner.monitor", learner.monitor))
+        for who, name in wanted:
+            column(row, name, who)
 
     def evaluate(
         self, learner: Learner, loaders: Mapping[str, Iterable[Any]] | Iterable[Any]
