@@ -80,6 +80,9 @@ class Capture:
 
     Attributes:
         replays: how many calls were replays.
+        lock: held while a call changes the state. A thread that reads a tensor of the state gets
+            its value from before the call or from after it; one that holds the lock reads all
+            tensors as one step left them: `with step.lock: saved = model.state_dict()`.
     """
 
     def __init__(self, fn: Callable[..., Any], state: Any, rematerialise: bool = False) -> None:
@@ -95,7 +98,7 @@ class Capture:
         self._instances: dict[Any, _Instance] = {}
         # Of the last replay: looks nothing up where arguments and scope are like the last ones.
         self._quick: Callable[[Sequence[Any]], Any] | None = None
-        self._lock = threading.RLock()
+        self.lock = threading.RLock()
         self.replays = 0
         functools.update_wrapper(self, fn, updated=())
 
@@ -126,12 +129,12 @@ class Capture:
         scope = current_scope()
         # Who measures sees the same step.
         key = (_form((args, kwargs)), tuple(shapes), twice, scope._replace(watched=False))
-        with self._lock:
+        with self.lock:
             instance = self._instances.get(key)
             if instance is None:
                 if len(self._instances) >= INSTANCES:
                     del self._instances[next(iter(self._instances))]
-                made = _Instance(self._fn, self._state, self._lock, self._rematerialise)
+                made = _Instance(self._fn, self._state, self.lock, self._rematerialise)
                 instance = self._instances[key] = made
         out, replayed = instance.step(args, kwargs, tensors)
         self.replays += replayed

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Collection, Sequence
 from functools import partial
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from burn_core.parameter import Parameter
@@ -26,6 +27,7 @@ Source = tuple[Any, ...]
 NOT_SERVED = object()
 # C-level setter of the payload slot: a loop over it is one call that no signal can split.
 _set_payload: Any = Tensor.v.__set__  # type: ignore[misc]
+_payload = attrgetter("v")
 
 
 class Replay(NamedTuple):
@@ -238,17 +240,43 @@ class Writer:
         made = "".join(f"x{k}, " for k in range(len(self._wanted)))
         if made:
             run.append(f"{made}= made")
-        run += self._rebinding(owners, fixed)
         if not self._changes:
             return [*lines, *run]
-        shielded = [f"    {line}" for line in run]
+        lists = self._lists(owners, fixed)
+        run += [*lists, "DEQUE(MAP(SET, rebound, fresh), 0)"]
+        replaced = {
+            self._wanted.index(s): first["state"] + k
+            for k, s in enumerate(replay.after)
+            if s[0] == "made" and k in self._changes
+        }
+        scope |= {"COMING": step.coming, "RUNNING": step.running.lock, "FAILED": step.failed}
+        scope |= {"GET": _payload, "LIST": list, "REPLACED": replaced}
+        # What is held in `before` the state held: who counts who holds a value counts right.
+        over = [
+            f"values = ({given[0]})",
+            "coming = COMING(values)",
+            "if coming is None: return NOT_SERVED",
+            *([f"{made}= coming"] if made else []),
+            *lists,
+            "before = LIST(MAP(GET, rebound))",
+            "with RUNNING:",
+            "    DEQUE(MAP(SET, rebound, fresh), 0)",
+            f"    try: RUN(values, ({given[1]}), ({given[2]}), coming)",
+            "    except BaseException as error_:",
+            "        DEQUE(MAP(SET, rebound, before), 0)",
+            "        FAILED(coming, {n: values[k] for n, k in REPLACED.items()}, error_)",
+            "        raise",
+            "del values, before",
+        ]
         lines += ["if STEP.overwrites:", "    with SHIELD():"]
-        return [*lines, *(f"    {line}" for line in shielded), "else:", *shielded]
+        lines += [f"        {line}" for line in over]
+        return [*lines, "else:", *(f"    {line}" for line in run)]
 
-    def _rebinding(self, owners: Sequence[str], fixed: int) -> list[str]:
-        """Return the lines that give the state its new values.
+    def _lists(self, owners: Sequence[str], fixed: int) -> list[str]:
+        """Return the lines that list what gets new values, and the values.
 
-        Nothing was changed until here, so a failed replay leaves the last good state.
+        They are set by one call that no other thread sees half done. Nothing was changed until
+        then, so a failed replay leaves the last good state.
         """
         rebound, fresh, twins = [], [], []
         for k in self._changes:
@@ -258,13 +286,9 @@ class Writer:
             # The objects of an optimizer are plain tensors, but may be others in another step.
             if k >= fixed or isinstance(self.scope[owner], Parameter):
                 twins.append(f"TWIN({owner}, {fresh[-1]}, rebound, fresh)")
-        if not rebound:
-            return []
-        if len(rebound) == 1 and not twins:
-            return [f"{rebound[0]}.v = {fresh[0]}"]
         self.scope |= {"TWIN": _twin, "SET": _set_payload, "DEQUE": deque, "MAP": map}
         lines = [f"rebound = [{', '.join(rebound)}]", f"fresh = [{', '.join(fresh)}]"]
-        return [*lines, *twins, "DEQUE(MAP(SET, rebound, fresh), 0)"]
+        return [*lines, *twins]
 
     def _value(self, source: Source) -> str:
         """Return the expression of a value, once the plans have run."""

@@ -7,6 +7,8 @@ was, if nobody else holds that. What stands around that call is written out for 
 
 from __future__ import annotations
 
+import threading
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from sys import getrefcount
 from typing import Any
@@ -26,6 +28,26 @@ From = int | tuple[int, int]
 Holders = Callable[[Sequence[Any]], Sequence[int]]
 
 
+class Running:
+    """Stands as the segment of values that a running step will make: a reader waits for its end.
+
+    A step that writes over its state gives the state these values before it begins, so that
+    another thread gets what was before or what comes after, and nothing in between.
+
+    Attributes:
+        lock: held while the step runs.
+    """
+
+    __slots__ = ("lock", "rebinds")
+
+    # What a reader asks once it has waited.
+    done = True
+
+    def __init__(self) -> None:
+        self.lock = threading.RLock()
+        self.rebinds: deque[Any] = deque(maxlen=0)  # a step undoes its own
+
+
 class WholeStep:
     """The plans of a step, in order.
 
@@ -43,7 +65,8 @@ class WholeStep:
 
     Attributes:
         overwrites: the next run may write over values of the state. An interrupt has to wait then
-            until the state has its new values, see `Shield`.
+            until the state has its new values, see `Shield`, and so has another thread: the state
+            gets what is `coming` before the run, see `Running`.
         bound: what the backend put in the place of the plans.
     """
 
@@ -66,6 +89,10 @@ class WholeStep:
             top += run.slots
         self._places = [(self._first[e] + slot, k) for e, slot, k in changing]
         self.overwrites = False
+        self.running = Running()
+        # Of what the plans make and the step wants; the runs themselves are let go.
+        outputs = [runs[s[0]].outputs[s[1]] for s in wanted if not isinstance(s, int)]
+        self._kinds = [(v.shape, v.dtype) for v in outputs]
         self._plans = self._written_plans()
         self.bound: Any = self._plans
         if mode() == "on":
@@ -104,11 +131,11 @@ class WholeStep:
         return scope.pop("a_captured_step")  # type: ignore[no-any-return]
 
     def written(self) -> Callable[..., list[Value] | None]:
-        """Return `(values, numbers that change, owners of values) -> new values`.
+        """Return `(values, numbers that change, owners, values to come) -> new values`.
 
         All values are looked at before anything runs, whether a plan reads them or not: one that
         has gone wrong says so. It returns None, and has done nothing, in a thread that writes down
-        a step.
+        a step. Values to come are None, or what `coming` returned: those that are returned.
         """
         recorder = self._recorder
         scope: dict[str, Any] = {
@@ -116,6 +143,7 @@ class WholeStep:
             "TLS": recorder.tls, "NUMBERS": self._numbers, "PLANS": self._plans,
             "BOUND": self.bound, "SLOW": self._slow, "FAILED": self._failed,
         }  # fmt: skip
+        made = [f"x{n}" for n in range(len(self._wanted))]
         names = [f"v{k}" for k in range(self._values)]
         lines = [
             "if TLS.log is not None: return None",
@@ -141,21 +169,56 @@ class WholeStep:
                 "        if outs is None: outs = SLOW(V, E, N, O)",
             ]
         lines.append("except Exception as cause: outs = FAILED(cause, V, E, N)")
-        made = [f"x{n}" for n in range(len(self._wanted))]
         if made:
             lines.append(f"{''.join(f'o{n}, ' for n in range(len(made)))}= outs")
-        for n, source in enumerate(self._wanted):
-            assert not isinstance(source, int)  # noqa: S101 - results are what runs made
-            value = self._runs[source[0]].outputs[source[1]]
-            scope |= {f"S{n}": value.shape, f"D{n}": value.dtype}
+            lines += ["if X is not None:", f"    {', '.join(made)}, = X"]
+            lines += [f"    {x}.buf = o{n}; {x}.seg = None" for n, x in enumerate(made)]
+            lines.append("    return X")
+        for n, (shape, dtype) in enumerate(self._kinds):
+            scope |= {f"S{n}": shape, f"D{n}": dtype}
             lines += [
                 f"x{n} = VALUE(); x{n}.shape = S{n}; x{n}.dtype = D{n}; x{n}.slot = -1",
                 f"x{n}.seg = x{n}.op = None; x{n}.buf = o{n}",
             ]
         lines.append(f"return [{', '.join(made)}]")
-        text = "\n    ".join(["def run(V, C, O):", *lines])
+        text = "\n    ".join(["def run(V, C, O, X=None):", *lines])
         exec(compile(text, "<burn replay of a step>", "exec"), scope)
         return scope.pop("run")  # type: ignore[no-any-return]
+
+    def coming(self, values: Sequence[Value]) -> list[Value] | None:
+        """Return what a run will make, for the state to hold meanwhile.
+
+        Returns None in a thread that writes down a step.
+
+        Args:
+            values: of the run; they are computed here, since a reader of them may not wait for it.
+        """
+        recorder = self._recorder
+        if recorder.tls.log is not None:
+            return None
+        for v in values:
+            if v.seg is not None or v.buf.__class__ is Poison:
+                recorder.buffer(v)
+        made = []
+        for shape, dtype in self._kinds:
+            v = object.__new__(Value)
+            v.shape, v.dtype, v.slot, v.op = shape, dtype, -1, None
+            v.buf, v.seg = None, self.running  # type: ignore[assignment] - it waits as one does
+            made.append(v)
+        return made
+
+    @staticmethod
+    def failed(coming: Sequence[Value], old: Mapping[int, Value], error: Any) -> None:
+        """Let values that a run was to make stand for what the state held in their place.
+
+        Args:
+            coming: the values.
+            old: what the state held, by position; others are no part of the state.
+            error: what went wrong.
+        """
+        for n, v in enumerate(coming):
+            v.buf = old[n].buf if n in old else Poison(typed("capture", error))
+            v.seg = None
 
     def _numbered(self, scope: dict[str, Any]) -> list[str]:
         """Return the lines that make the run-time values of a run."""
