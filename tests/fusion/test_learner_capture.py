@@ -109,7 +109,9 @@ def test_the_bits_are_those_of_a_learner_that_does_not_capture(name, settings):
     assert other.captured.replays == 0
     # 5 batches of 8 and one of 4 in each of 3 epochs; four calls of each form are no replays.
     # Where two steps in a row had one rate, and the next another, the step is taken down anew.
-    assert one.captured.why is None and 7 <= one.captured.replays <= 11
+    # Of several batches some are gathered and some also make the step: two functions.
+    least = 5 if settings is _accumulated else 7
+    assert one.captured.why is None and least <= one.captured.replays <= 11
     assert _bits(one) == _bits(other)
     assert one.scalars() == other.scalars()
     assert _columns(first) == _columns(second)
@@ -565,7 +567,7 @@ def test_other_reasons():
     learner = Learner(model, optim.SGD(lr=0.1), nn.MSELoss())
     with pytest.raises(burn.DeviceError):
         learner.train_step((burn.ones(8, 6, device="fusion-flex:1"), burn.ones(8, 1, device=plain)))
-    assert "on several devices: fusion-flex, fusion-flex:1" in learner.captured.why
+    assert "on several devices" in learner.captured.why
     learner = _Weighs(model, optim.SGD(lr=0.1), nn.MSELoss(), accumulate=2)
     _steps(learner, 2)
     assert "_Weighs has its own weight" in learner.captured.why
