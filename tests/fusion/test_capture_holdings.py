@@ -98,6 +98,10 @@ CASES: dict[str, tuple[Any, Any, Any]] = {
     "array": (
         lambda: np.array([2.0]), lambda h: float(h[0]), lambda h: h.__setitem__(0, 3.0),
     ),
+    "array of dates": (
+        lambda: np.array(["2020-01-02"], "datetime64[D]"), lambda h: float(h[0].item().day),
+        lambda h: h.__setitem__(0, np.datetime64("2020-01-03")),
+    ),
     "array that is a view": (
         lambda: np.array([1.0, 2.0])[1:], lambda h: float(h[0]),
         lambda h: h.base.__setitem__(1, 3.0),

@@ -174,13 +174,18 @@ class Holdings:
             self._objects(where, lambda: [*value.flat])
             self._all(value.flat, where)
             return
-        size = memoryview(value).nbytes
+        # Not every dtype of an array is one that other code may look at.
+        is_array = hasattr(value, "flags")
+        size = value.nbytes if is_array else memoryview(value).nbytes
         if size > COMPARED:
             raise _unseen(
                 where, f"a {type(value).__name__} of {size} bytes",
                 "Make it a Buffer, or freeze it: array.flags.writeable = False.",
             )  # fmt: skip
-        self._look(where, lambda: (memoryview(value).shape, memoryview(value).tobytes()))
+        if is_array:
+            self._look(where, lambda: (value.shape, value.tobytes()))
+        else:
+            self._look(where, lambda: memoryview(value).tobytes())
 
     def _object(self, value: Any, where: str) -> None:
         kind = type(value)
