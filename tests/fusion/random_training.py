@@ -15,6 +15,7 @@ import re
 import time
 import traceback
 import warnings
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -58,6 +59,7 @@ SCHEDULES = (
 EVENTS = (
     "rate", "decay", "load", "replace", "dropout", "snapshot", "snapshot", "draw", "read", "flush",
     "shape", "turned", "same", "infinite", "two steps", "freeze", "valid", "states", "cleanup",
+    "nested", "masked", "broken", "unfreeze",
 )  # fmt: skip
 
 
@@ -68,6 +70,9 @@ class Net(nn.Module):
         super().__init__()
         on = {"device": device}
         self.scale = 1.0
+        self.box = {"a": [SimpleNamespace(factor=1.0)]}
+        self.mask = burn.ones(CLASSES, device=device)
+        self.tied = dice.random() < 0.3
         self.drop = nn.Dropout(dice.choice([0.1, 0.5]))
         self.parts = []
         wide = WIDTH
@@ -95,7 +100,10 @@ class Net(nn.Module):
     def forward(self, x: Any) -> Any:
         for part in self.parts:
             x = part(x)
-        return self.head(x) * self.scale
+        out = self.head(x)
+        if self.tied:  # the head's weights once more
+            out = out + (x @ self.head.weight.mT) * 0.5
+        return out * self.mask * (self.scale * self.box["a"][0].factor)
 
 
 class Training:
@@ -237,6 +245,28 @@ class Training:
         self.model.scale = self.dice.choice([1.0, 0.5])
         self.model.drop.p = self.dice.choice([0.2, 0.4])
 
+    def nested(self) -> None:
+        self.model.box["a"][0].factor = self.dice.choice([1.0, 0.75])
+
+    def masked(self) -> None:
+        self.model.mask[self.dice.randrange(CLASSES)] = self.dice.choice([1.0, 0.5])
+
+    def freeze(self) -> None:
+        self.model.freeze("head.weight")
+
+    def unfreeze(self) -> None:
+        self.model.unfreeze()
+
+    def broken(self) -> None:
+        """Break a step off in its middle."""
+        x = burn.ones(8, WIDTH, device=self.plain)
+        try:
+            self.step(x, burn.tensor([0, 1, 2], device=self.plain))
+        except burn.ShapeError as error:
+            self.seen.append((error.op, 0))
+        else:
+            raise AssertionError("a step of eight rows and three labels")
+
     def draw(self) -> None:
         self.look(burn.rand(3, device=self.plain))
 
@@ -268,7 +298,7 @@ def check(seed: int, device: Any, steps: int = 100) -> int:
     expected = Training(seed, device, False).go(steps)
     found = Training(seed, device, True).go(steps)
     for at, (a, b) in enumerate(zip(found.seen, expected.seen, strict=True)):
-        if isinstance(a[0], int):
+        if isinstance(a[1], int):
             if a != b:
                 raise Difference(f"counts: {a}, expected {b}")
         elif (a[0], a[1].shape, bits(a[1])) != (b[0], b[1].shape, bits(b[1])):

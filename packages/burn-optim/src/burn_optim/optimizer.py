@@ -298,9 +298,10 @@ class Optimizer:
                 f"{type(self).__name__}.step", "grads is what backward returned",
                 got=type(given).__name__, remedy="Write opt.step(model, loss.backward()).",
             )  # fmt: skip
-        if not isinstance(model, Module):
+        trained: Any = model
+        if not isinstance(trained, Module):
             raise ArgumentError(
-                f"{type(self).__name__}.step", "the model is a module", got=type(model).__name__,
+                f"{type(self).__name__}.step", "the model is a module", got=type(trained).__name__,
                 remedy="Write opt.step(model, loss.backward()).",
             )  # fmt: skip
         if isinstance(lr, Mapping):

@@ -153,10 +153,10 @@ class CapturedStep:
             kept, grads = learner.gradients(batch, tally.metrics, keep)
             if kind != "whole":
                 learner._sums.add(learner.model, grads, learner.weight(batch))
-                grads = learner._sums.take() if kind == "last" else None
-            if grads is not None:
+            if kind == "whole":
                 learner.apply(grads)
-            if kind == "last":
+            elif kind == "last":
+                learner.apply(learner._sums.take())
                 learner._sums.begin()
             self._own_random = before != _own_random()
             self._done = [kept]

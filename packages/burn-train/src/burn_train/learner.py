@@ -199,9 +199,9 @@ class Learner:
         done = self.captured.run(self, batch, metrics, last=last, keep=keep)
         if done is not None:
             step, unheard = done
-            for m in unheard:
-                m.update(*step)  # type: ignore[misc] - kept where somebody has not heard
-            if unheard:
+            if step is not None and unheard:
+                for m in unheard:
+                    m.update(*step)
                 self.flush()
             return step if keep else None
         kept, grads = self.gradients(batch, metrics, keep)
