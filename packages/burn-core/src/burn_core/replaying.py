@@ -249,7 +249,7 @@ class Writer:
             for k, s in enumerate(replay.after)
             if s[0] == "made" and k in self._changes
         }
-        scope |= {"COMING": step.coming, "RUNNING": step.running.lock, "FAILED": step.failed}
+        scope |= {"COMING": step.coming(), "RUNNING": step.running.lock, "FAILED": step.failed}
         scope |= {"GET": _payload, "LIST": list, "REPLACED": replaced}
         # What is held in `before` the state held: who counts who holds a value counts right.
         over = [

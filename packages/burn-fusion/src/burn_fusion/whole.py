@@ -185,27 +185,31 @@ class WholeStep:
         exec(compile(text, "<burn replay of a step>", "exec"), scope)
         return scope.pop("run")  # type: ignore[no-any-return]
 
-    def coming(self, values: Sequence[Value]) -> list[Value] | None:
-        """Return what a run will make, for the state to hold meanwhile.
+    def coming(self) -> Callable[[Sequence[Value]], list[Value] | None]:
+        """Return `values -> what a run of them will make`, for the state to hold meanwhile.
 
-        Returns None in a thread that writes down a step.
-
-        Args:
-            values: of the run; they are computed here, since a reader of them may not wait for it.
+        It returns None in a thread that writes down a step. The values are computed here, since a
+        reader of them may not wait for the run.
         """
         recorder = self._recorder
-        if recorder.tls.log is not None:
-            return None
-        for v in values:
-            if v.seg is not None or v.buf.__class__ is Poison:
-                recorder.buffer(v)
-        made = []
-        for shape, dtype in self._kinds:
-            v = object.__new__(Value)
-            v.shape, v.dtype, v.slot, v.op = shape, dtype, -1, None
-            v.buf, v.seg = None, self.running  # type: ignore[assignment] - it waits as one does
-            made.append(v)
-        return made
+        scope: dict[str, Any] = {
+            "BUFFER": recorder.buffer, "POISON": Poison, "VALUE": Value, "TLS": recorder.tls,
+            "RUNNING": self.running,
+        }  # fmt: skip
+        lines = [
+            "if TLS.log is not None: return None", "for v in V:",
+            "    if v.seg is not None or v.buf.__class__ is POISON: BUFFER(v)",
+        ]  # fmt: skip
+        for n, (shape, dtype) in enumerate(self._kinds):
+            scope |= {f"S{n}": shape, f"D{n}": dtype}
+            lines += [
+                f"x{n} = VALUE(); x{n}.shape = S{n}; x{n}.dtype = D{n}; x{n}.slot = -1",
+                f"x{n}.op = x{n}.buf = None; x{n}.seg = RUNNING",
+            ]
+        lines.append(f"return [{', '.join(f'x{n}' for n in range(len(self._kinds)))}]")
+        text = "\n    ".join(["def coming(V):", *lines])
+        exec(compile(text, "<burn values to come>", "exec"), scope)
+        return scope.pop("coming")  # type: ignore[no-any-return]
 
     @staticmethod
     def failed(coming: Sequence[Value], old: Mapping[int, Value], error: Any) -> None:
