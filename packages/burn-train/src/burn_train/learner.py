@@ -59,8 +59,8 @@ class Learner:
         capture: on devices that record, replay the step without its Python, as `burn.capture` does,
             once it was seen to do the same each time; the bits are those of a step that is not
             captured, and the log says why where it cannot be done. None leaves a learner with a
-            `forward`, or a loss function, of its own as it is, since that Python would not run
-            again; True captures it too; False captures nothing.
+            `forward`, `weight` or loss function of its own as it is, since that Python would not
+            run again; True captures it too, and metrics of one's own; False captures nothing.
 
     Attributes:
         captured: `captured.replays` steps were replays; `captured.why` says why none is.
