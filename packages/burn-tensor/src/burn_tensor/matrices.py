@@ -46,7 +46,10 @@ class MatrixMethods(Methods):
             >>> burn.tensor([[1.0, 0.0], [0.0, 1.0]]).logdet()
             tensor(0.)
         """
-        sign, size = self.slogdet()
+        shape = self.v.shape
+        if len(shape) < 2 or shape[-1] != shape[-2]:
+            raise ShapeError("logdet", "needs square matrices", got=list(shape))
+        sign, size = _linalg().slogdet(self)
         b = self.b
         return b.where(b.lt(sign, 0), float("nan"), size)
 

@@ -225,8 +225,13 @@ def istft(
         >>> burn.istft(spectrum, 8, window=burn.hann_window(8)).round(decimals=3).equal(x)
         True
     """
+    if not isinstance(input, (tuple, list)) or len(input) != 2:
+        raise ArgumentError(
+            "istft", "input is a pair of real and imaginary parts", got=type(input).__name__
+        )
     real, imag = input
     need_tensor("istft", "input", real)
+    need_tensor("istft", "input", imag)
     size, hop, weights = _frame("istft", n_fft, hop_length, win_length, window)
     if len(real.shape) < 2 or real.shape[-2] != size // 2 + 1 or not real.shape[-1]:
         raise ShapeError("istft", f"spectra are [*, {size // 2 + 1}, frames]", got=list(real.shape))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from burn_backend import TensorBase
 from burn_std import ArgumentError, DTypeError
-from burn_tensor.arguments import Number, as_int, one_dim
+from burn_tensor.arguments import Number, as_int, as_number, one_dim
 from burn_tensor.guard import guard_methods
 from burn_tensor.methods import Methods, as_tensor
 
@@ -69,10 +69,10 @@ class SpecialMethods(Methods):
         log gamma_p(x) = p (p - 1) / 4 log(pi) + sum over j < p of lgamma(x - j / 2)
 
         Args:
-            p: the dimension; x above (p - 1) / 2 has a finite value.
+            p: the dimension, up to 10000; x above (p - 1) / 2 has a finite value.
 
         Raises:
-            ArgumentError: p is not positive.
+            ArgumentError: p is not positive, or too large.
 
         Gradient: g times the digammas, summed.
 
@@ -81,8 +81,8 @@ class SpecialMethods(Methods):
             tensor([0.4516])
         """
         count = as_int("mvlgamma", "p", p)
-        if count < 1:
-            raise ArgumentError("mvlgamma", "p is positive", got=count)
+        if not 1 <= count <= 10_000:
+            raise ArgumentError("mvlgamma", "p is from 1 to 10000", got=count)
         b = self.b
         out = b.lgamma(self)
         for j in range(1, count):
@@ -166,12 +166,12 @@ class SpecialMethods(Methods):
             tensor([6.])
         """
         b = self.b
-        power: Any = other
-        if isinstance(other, TensorBase):
-            power = b.pow(2.0, other if other.dtype.is_float else b.cast(other, b.default_float))
-        else:
-            power = 2.0**other
-        return b.mul(self, power)
+        x: Any = other
+        if not isinstance(other, TensorBase):
+            x = b.scalar(float(as_number("ldexp", "other", other)), b.default_float)
+        elif not other.dtype.is_float:
+            x = b.cast(other, b.default_float)
+        return b.mul(self, b.pow(2.0, x))
 
     # ---- signs --------------------------------------------------------------------------------
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from burn_std import ArgumentError
+from burn_std import ArgumentError, ShapeError
 from burn_tensor.arguments import Number, need_tensor, one_dim
 from burn_tensor.tensor import Tensor
 
@@ -39,6 +39,7 @@ def trapezoid(
 
     Raises:
         ArgumentError: both x and dx are given.
+        ShapeError: rank 0.
 
     Gradient: defined for y and x.
 
@@ -63,6 +64,7 @@ def cumulative_trapezoid(
 
     Raises:
         ArgumentError: both x and dx are given.
+        ShapeError: rank 0.
 
     Gradient: defined for y and x.
 
@@ -78,6 +80,8 @@ def _areas(op: str, y: Tensor, x: Tensor | None, dx: Any, dim: int) -> tuple[int
     need_tensor(op, "y", y)
     if x is not None and dx is not None:
         raise ArgumentError(op, "takes x or dx", got="both")
+    if not y.shape:
+        raise ShapeError(op, "needs a dim", got="rank 0")
     d = one_dim(op, dim, len(y.shape))
     n = y.size(d)
     if not y.dtype.is_float:

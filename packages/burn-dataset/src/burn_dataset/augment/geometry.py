@@ -15,7 +15,8 @@ Interpolation = Literal["nearest", "bilinear", "bicubic"]
 
 
 def _triangle(x: Array) -> Array:
-    return np.maximum(1 - np.abs(x), 0)
+    out: Array = np.maximum(1 - np.abs(x), 0)
+    return out
 
 
 def _cubic(x: Array) -> Array:
@@ -46,7 +47,8 @@ def _weights(size: int, target: int, interpolation: str) -> Array:
     high = np.minimum((centres + reach * wide + 0.5).astype(int), size)
     places = np.arange(size)
     weights *= (places >= low[:, None]) & (places < high[:, None])
-    return (weights / weights.sum(1, keepdims=True)).astype(np.float32)
+    out: Array = (weights / weights.sum(1, keepdims=True)).astype(np.float32)
+    return out
 
 
 def resized(a: Array, size: tuple[int, int], interpolation: str) -> Array:
@@ -57,11 +59,17 @@ def resized(a: Array, size: tuple[int, int], interpolation: str) -> Array:
     columns = _weights(a.shape[2], size[1], interpolation)
     if interpolation == "nearest":
         return np.ascontiguousarray(a[:, rows.argmax(1)][:, :, columns.argmax(1)])
-    out = np.matmul(rows, np.matmul(a.astype(np.float32), columns.T))
-    if a.dtype.kind in "iu":
-        ends = np.iinfo(a.dtype)
-        return np.clip(np.rint(out), ends.min, ends.max).astype(a.dtype)
-    return out
+    out: Array = np.matmul(rows, np.matmul(a.astype(np.float32), columns.T))
+    return _as_given(out, a)
+
+
+def _as_given(out: Array, a: Array) -> Array:
+    """Return floats as they are, or as integers in the range of those given."""
+    if a.dtype.kind not in "iu":
+        return out
+    ends = np.iinfo(a.dtype)
+    whole: Array = np.clip(np.rint(out), ends.min, ends.max).astype(a.dtype)
+    return whole
 
 
 def _known(name: str, interpolation: str) -> str:
@@ -216,8 +224,7 @@ class RandomRotation:
         f = a.astype(np.float32)
         upper = self._taken(f, top, left) * (1 - u) + self._taken(f, top, left + 1) * u
         lower = self._taken(f, top + 1, left) * (1 - u) + self._taken(f, top + 1, left + 1) * u
-        out = upper * (1 - v) + lower * v
-        return np.rint(out).astype(a.dtype) if a.dtype.kind in "iu" else out
+        return _as_given(upper * (1 - v) + lower * v, a)
 
     def _taken(self, a: Array, y: Array, x: Array) -> Array:
         inside = (y >= 0) & (y < a.shape[1]) & (x >= 0) & (x < a.shape[2])

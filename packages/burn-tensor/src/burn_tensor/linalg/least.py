@@ -6,6 +6,7 @@ from math import ceil, isfinite, log2
 from typing import NamedTuple
 
 from burn_std import ArgumentError, ShapeError
+from burn_tensor.arguments import as_int
 from burn_tensor.functional.values import constant, in_dtype, meeting, widened
 from burn_tensor.linalg.factor import svdvals
 from burn_tensor.linalg.matrix import need_matrices
@@ -173,10 +174,10 @@ def vander(x: Tensor, *, N: int | None = None) -> Tensor:
     """
     if not x.shape:
         raise ShapeError("vander", "needs a dim", got="rank 0")
-    count = x.shape[-1] if N is None else N
+    count = x.shape[-1] if N is None else as_int("vander", "N", N)
     if count < 1:
         raise ArgumentError("vander", "N is positive", got=count)
-    powers = [x.new_ones(x.shape)]
-    for _ in range(count - 1):
-        powers.append(x.b.mul(powers[-1], x))
-    return x.b.cat([x.b.unsqueeze(p, (len(x.shape),)) for p in powers], len(x.shape))
+    b, last = x.b, len(x.shape)
+    factors = b.expand(b.unsqueeze(x, (last,)), (*x.shape, count - 1))
+    powers = b.cumprod(factors, last, x.dtype)
+    return b.cat([b.full(x.dtype, (*x.shape, 1), 1), powers], last)

@@ -78,7 +78,7 @@ def eigh(A: Tensor, UPLO: Literal["L", "U"] = "L") -> Eigh:
 
 
 def _upper(op: str, side: str) -> bool:
-    if side not in ("L", "U"):
+    if not isinstance(side, str) or side not in ("L", "U"):
         raise ArgumentError(op, "UPLO is 'L' or 'U'", got=repr(side))
     return side == "U"
 
