@@ -40,7 +40,7 @@ def test_integers_of_more_than_64_bits_meet_no_integers(
     device: Any, call: Callable[[Any], Any]
 ) -> None:
     """They would wrap to something that nobody meant."""
-    with pytest.raises(ArgumentError, match="64 bits"):
+    with pytest.raises((ArgumentError, DTypeError), match="fit"):
         call(burn.ones(2, dtype=burn.int32, device=device))
 
 
