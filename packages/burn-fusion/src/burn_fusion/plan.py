@@ -304,9 +304,8 @@ def over_layout(x: Any, *others: Any) -> Any:
         others: further operands, which broadcast to it.
     """
     for y in others:
-        if y.strides == x.strides or (y.flags.c_contiguous and x.flags.c_contiguous):
-            continue
-        if y.ndim > 1:
+        alike = y.strides == x.strides or (y.flags.c_contiguous and x.flags.c_contiguous)
+        if y.ndim > 1 and not alike:
             return None
     return x
 
@@ -420,11 +419,12 @@ def _call_of(
         args.append(f"a{k}_{j}")
     args += [number(step.slot, j) for j in step.run_time()]
     if over is not None and rank is not None:
-        others = dict.fromkeys(s for s in step.reads() if s != over and rank(s))
+        others = [_name(s) for s in dict.fromkeys(step.reads()) if s != over and rank(s)]
         into = _name(over)
-        if others:
+        if others and rank(over) > 1:  # in one dim there is one order
             constants["OVER"] = over_layout
-            into = f"OVER({', '.join(map(_name, (over, *others)))})"
+            same = " and ".join(f"{into}.strides == {y}.strides" for y in others)
+            into = f"{into} if {same} else OVER({', '.join([into, *others])})"
         args.append(f"out={into}")
     outs = ", ".join(map(_name, step.writes()))
     return f"    {outs}{',' if step.entry.multi else ''} = k{k}({', '.join(args)})"
