@@ -207,7 +207,7 @@ def explained(
         values: their values.
         op: what an error names; the body if None.
     """
-    op = op or body.__name__
+    of_layer, op = op is not None, op or body.__name__
     wrong = dict(zip(names, values, strict=True)).get("dtype")
     if wrong is not None and not isinstance(wrong, DType):
         # Said here, since a function that calls an operation has a name of its own.
@@ -220,7 +220,9 @@ def explained(
         cause.__suppress_context__ = True
         if any("Callable" in str(a) or "Module" in str(a) for a in body.__annotations__.values()):
             return cause  # what the user wrote may have raised it, and its frames matter
-        if not isinstance(cause, ExecutionError):
+        # A layer names its own argument, where what it called speaks of another.
+        own = not of_layer or cause.op.startswith(op)
+        if not isinstance(cause, ExecutionError) and own:
             return cause.with_traceback(None)
     for place, (name, value) in enumerate(zip(names, values, strict=True)):
         # Only `self` has no annotation, and it may have another name.
