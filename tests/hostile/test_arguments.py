@@ -88,6 +88,8 @@ def forms(name: str) -> list[Case]:
 
 # Among the wrong arguments are shapes that a loss broadcasts, which is answered.
 @pytest.mark.filterwarnings("ignore::burn.BroadcastWarning")
+# The same program with numbers of ever other classes has no replay.
+@pytest.mark.filterwarnings("ignore::burn.ReplayWarning")
 @pytest.mark.parametrize("name", names(FOLDER))
 def test_wrong_arguments_get_typed_errors(name: str, device: Any) -> None:
     wrong = []
