@@ -216,7 +216,7 @@ def explained(
         error.__suppress_context__ = True
         return error
     typed = isinstance(cause, BurnError)
-    if typed:
+    if isinstance(cause, BurnError):
         cause.__suppress_context__ = True
         if any("Callable" in str(a) or "Module" in str(a) for a in body.__annotations__.values()):
             return cause  # what the user wrote may have raised it, and its frames matter
