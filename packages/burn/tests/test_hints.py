@@ -81,7 +81,7 @@ def test_an_argument_of_another_library_says_what_to_write(call: Any, words: str
 
 
 def test_a_step_without_gradients_says_what_to_write() -> None:
-    with pytest.raises(burn.DTypeError, match=r"opt\.step\(model, loss\.backward\(\)\)"):
+    with pytest.raises(burn.ArgumentError, match=r"opt\.step\(model, loss\.backward\(\)\)"):
         burn.optim.Adam(lr=0.1).step()
 
 

@@ -30,6 +30,7 @@ def unknown_keyword(
         >>> unknown_keyword("total", total, ["dim"], {}) is None
         True
     """
+    function = getattr(function, "__wrapped__", function)  # guarded ones take every name
     if not isinstance(function, FunctionType):
         return None
     code = function.__code__
