@@ -78,6 +78,6 @@ def test_the_recorder_makes_few_plans_in_all(
     training.run(learner)
     counts = device.resource.backend.report()
     # One program makes the model, one is the step, one the validation: from the first step on,
-    # and over batches of two sizes each. A captured step returns nothing, so it is a plan of its own.
+    # and over batches of two sizes each. A captured step returns nothing, so it is another plan.
     assert counts["plans"] <= plans
     assert counts["waiting"] == 0

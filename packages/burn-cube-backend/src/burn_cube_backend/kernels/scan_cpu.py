@@ -96,8 +96,8 @@ def scan_kernel(s: Scan) -> Kernel:
     # The last group ends with the last line and may overlap the one before: both write the same.
     first = ((unit - outer * parts) * size).call("min", count - size)
     heads: list[tuple[Val, Val]] = []
-    for k in range(s.width):
-        number = first + k * (LANES if s.columns else 1)
+    for line in range(s.width):
+        number = first + line * (LANES if s.columns else 1)
         coords = [*code.coords(outer, extents[:-1]), number] if s.rank > 1 else [number]
         heads.append((code.walk(offset, coords, strides), code.walk(code.at(0), coords, steps)))
     states = [_State(code, s) for _ in heads]

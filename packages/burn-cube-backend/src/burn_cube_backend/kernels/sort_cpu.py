@@ -97,8 +97,8 @@ def _sorted(
     cleared(code, counts, many * DIGITS)
     with code.loop(code.at(0), count) as i:
         word = pairs.words[base + i]
-        for k, shift in enumerate(s.shifts):
-            at = pairs.digit(word, code.const(shift, d.uint64)) + k * DIGITS
+        for n, bits in enumerate(s.shifts):
+            at = pairs.digit(word, code.const(bits, d.uint64)) + n * DIGITS
             counts[at] = counts[at] + 1
     here = code.local(code.index, base)
     with code.loop(code.at(0), code.at(many)) as k:
