@@ -71,42 +71,56 @@ def softmax(row: list[float]) -> list[float]:
     return [v / sum(e) for v in e]
 
 
+def attended(fake: Any, *args: Any) -> Any:
+    """Return attention alone, without the sums of its rows."""
+    return fake.attention(*args)[0]
+
+
+def slopes(fake: Any, g: Any, q: Any, k: Any, v: Any, mask: Any, *attrs: Any) -> Any:
+    """Return the gradients of attention from what its forward leaves."""
+    made = fake.attention(q, k, v, mask, *attrs)
+    return fake.attention_backward(g, q, k, v, mask, *made, *attrs)
+
+
 def test_attention_causal(fake: Any) -> None:
     q, k = fake.tensor([[1.0], [2.0]]), fake.tensor([[1.0], [3.0]])
     v = fake.tensor([[10.0], [20.0]])
-    got = fake.attention(q, k, v, None, True, False, 1.0)
+    got = attended(fake, q, k, v, None, True, False, 1.0)
     late = softmax([2.0, 6.0])
     close(got.list(), [[10.0], [10 * late[0] + 20 * late[1]]])
+    _, sums = fake.attention(q, k, v, None, True, False, 1.0)
+    close(sums.list(), [math.log2(math.e), math.log2(math.exp(2) + math.exp(6))])
 
 
 def test_attention_row_masked_everywhere_is_zero(fake: Any) -> None:
     q, v = fake.tensor([[1.0], [2.0]]), fake.tensor([[10.0], [20.0]])
     mask = fake.tensor([[False, False], [True, False]], bool_)
-    assert fake.attention(q, q, v, mask, False, False, None).list() == [[0.0], [10.0]]
+    assert attended(fake, q, q, v, mask, False, False, None).list() == [[0.0], [10.0]]
+    assert fake.attention(q, q, v, mask, False, False, None)[1].list()[0] == INF
     floats = fake.tensor([[-INF, -INF], [0.0, -INF]])
-    assert fake.attention(q, q, v, floats, False, False, None).list() == [[0.0], [10.0]]
+    assert attended(fake, q, q, v, floats, False, False, None).list() == [[0.0], [10.0]]
     g = fake.tensor([[1.0], [1.0]])
-    for d in fake.attention_backward(g, q, q, v, mask, False, False, None)[:2]:
+    for d in slopes(fake, g, q, q, v, mask, False, False, None)[:2]:
         assert d.list() == [[0.0], [0.0]]
 
 
 def test_attention_without_keys_is_zero(fake: Any) -> None:
     q = fake.tensor([[1.0, 2.0]])
     none = fake.tensor([], shape=(0, 2))
-    assert fake.attention(q, none, none, None, False, False, None).list() == [[0.0, 0.0]]
+    assert attended(fake, q, none, none, None, False, False, None).list() == [[0.0, 0.0]]
 
 
 def test_attention_with_grouped_heads_repeats_keys(fake: Any) -> None:
     numbers = [0.1 * i for i in range(8)]
     q = fake.tensor(numbers, shape=(1, 4, 2, 1))
     k = fake.tensor(numbers[:4], shape=(1, 2, 2, 1))
-    got = fake.attention(q, k, k, None, False, True, None)
+    got = attended(fake, q, k, k, None, False, True, None)
     wide = fake.tensor([v for h in (0, 0, 1, 1) for v in numbers[2 * h : 2 * h + 2]],
                        shape=(1, 4, 2, 1))  # fmt: skip
-    close(got.data, fake.attention(q, wide, wide, None, False, False, None).data)
+    close(got.data, attended(fake, q, wide, wide, None, False, False, None).data)
     g = fake.tensor([1.0] * 8, shape=(1, 4, 2, 1))
-    _, dk, dv, scores = fake.attention_backward(g, q, k, k, None, False, True, None)
-    _, dkw, dvw, _ = fake.attention_backward(g, q, wide, wide, None, False, False, None)
+    _, dk, dv, scores = slopes(fake, g, q, k, k, None, False, True, None)
+    _, dkw, dvw, _ = slopes(fake, g, q, wide, wide, None, False, False, None)
     close(dk.data[:2], [dkw.data[0] + dkw.data[2], dkw.data[1] + dkw.data[3]])
     close(dv.data[2:], [dvw.data[4] + dvw.data[6], dvw.data[5] + dvw.data[7]])
     assert scores.shape == (1, 4, 2, 2)
@@ -121,11 +135,11 @@ def test_attention_backward_is_the_difference_quotient(fake: Any) -> None:
         for name, data in rows.items():
             moved = [v + (shift if name == at and i == place else 0) for i, v in enumerate(data)]
             tensors.append(fake.tensor(moved, shape=(2, 2)))
-        out = fake.attention(*tensors, None, True, False, 0.7)
+        out = attended(fake, *tensors, None, True, False, 0.7)
         return float(sum(a * b for a, b in zip(out.data, g.data, strict=True)))
 
     tensors = [fake.tensor(d, shape=(2, 2)) for d in rows.values()]
-    grads = fake.attention_backward(g, *tensors, None, True, False, 0.7)
+    grads = slopes(fake, g, *tensors, None, True, False, 0.7)
     for name, grad in zip(rows, grads, strict=False):
         for i, got in enumerate(grad.data):
             h = 1e-6
