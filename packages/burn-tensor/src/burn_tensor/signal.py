@@ -225,7 +225,8 @@ def istft(
         >>> burn.istft(spectrum, 8, window=burn.hann_window(8)).round(decimals=3).equal(x)
         True
     """
-    if not isinstance(input, (tuple, list)) or len(input) != 2:
+    given: Any = input
+    if not isinstance(given, (tuple, list)) or len(given) != 2:
         raise ArgumentError(
             "istft", "input is a pair of real and imaginary parts", got=type(input).__name__
         )

@@ -35,9 +35,9 @@ def _weights(size: int, target: int, interpolation: str) -> Array:
     """Return the matrix [target, size] that resizes a line; smaller lines are averages."""
     scale = size / target
     if interpolation == "nearest":
-        whole = np.zeros((target, size), np.float32)
-        whole[np.arange(target), (np.arange(target) * scale).astype(int)] = 1
-        return whole
+        taken: Array = np.zeros((target, size), np.float32)
+        taken[np.arange(target), (np.arange(target) * scale).astype(int)] = 1
+        return taken
     kernel, reach = _KERNELS[interpolation]
     wide = max(scale, 1.0)
     centres = (np.arange(target) + 0.5) * scale

@@ -77,7 +77,7 @@ def eigh(A: Tensor, UPLO: Literal["L", "U"] = "L") -> Eigh:
     return Eigh(*A.b.eigh(A, _upper("eigh", UPLO)))
 
 
-def _upper(op: str, side: str) -> bool:
+def _upper(op: str, side: object) -> bool:
     if not isinstance(side, str) or side not in ("L", "U"):
         raise ArgumentError(op, "UPLO is 'L' or 'U'", got=repr(side))
     return side == "U"
