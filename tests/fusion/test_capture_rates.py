@@ -30,7 +30,12 @@ def name(request: pytest.FixtureRequest) -> str:
 
 
 def trained(
-    name: str, captured: bool, optimizer: Any, schedule: Any, more: Callable[[Any], Any] = id
+    name: str,
+    captured: bool,
+    optimizer: Any,
+    schedule: Any,
+    more: Callable[[Any], Any] = id,
+    at: int = 12,
 ) -> tuple[list[Any], int]:
     """Return losses and weights of twenty steps, and how many of them were replays."""
     device = burn.device(name).autodiff()
@@ -50,7 +55,7 @@ def trained(
     step: Any = burn.capture(train, state=(model, optimizer, schedule)) if captured else train
     losses = []
     for k, x in enumerate(X):
-        if k == 12:
+        if k == at:
             more(optimizer)
         losses.append(step(burn.tensor(x, device=device.without_autodiff())).item())
     state = [t.tolist() for t in (*model.parameters(), *optimizer.step_tensors())]
@@ -138,6 +143,23 @@ def test_a_groups_own_rate_may_be_changed_between_steps(name: str) -> None:
             optimizer.groups[0].optimizer.lr = 0.01
 
         return trained(name, captured, optimizer, _exponential(0.05, 0.9), change)
+
+    found, replays = run(True)
+    assert replays > 4
+    assert found == run(False)[0]
+
+
+@pytest.mark.parametrize("at", range(6))
+def test_a_rate_set_anew_while_the_schedule_stands_still(name: str, at: int) -> None:
+    def run(captured: bool) -> tuple[list[Any], int]:
+        optimizer = optim.Lion(lr=0.01)
+        optimizer.add_group(lambda path, p: len(p.shape) == 2, optim.SGD(lr=0.1), name="matrices")
+
+        def change(optimizer: Any) -> None:
+            optimizer.lr *= 0.9
+
+        schedule = lr_scheduler.MultiStepLR(0.05, milestones=[9, 15], gamma=0.5)
+        return trained(name, captured, optimizer, schedule, change, at)
 
     found, replays = run(True)
     assert replays > 4

@@ -510,7 +510,10 @@ def _checked(
     What is made of a rate is no cause of its own.
     """
     pairs = [*zip(old, new, strict=True)]
-    known = followed | {sources[k] for k in followed if k in sources}
+    # One that stood still while a group's changed, as with another `optimizer.lr`, may be a
+    # constant of the step.
+    moved = {k for k, (before, after) in enumerate(pairs) if before != after}
+    known = followed | ({sources[k] for k in followed if k in sources} & moved)
     fixed: dict[int, float] = {}
     tied: dict[int, int] = {}
     for k, pair in enumerate(pairs):

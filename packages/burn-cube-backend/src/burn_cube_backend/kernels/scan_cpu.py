@@ -70,7 +70,10 @@ class _State:
             made = merged(self.s.op, now, value)
             b.set(self.value, made.op)
             return made, None
-        late = value >= now if self.s.op == "max" else value <= now
+        if value.dtype.is_bool:
+            late = (value | ~now) if self.s.op == "max" else (now | ~value)
+        else:
+            late = value >= now if self.s.op == "max" else value <= now
         if value.dtype.is_float:
             late = late | value.call("isnan")
         at = Val(self.code, b.get(self.place))
