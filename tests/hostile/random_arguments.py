@@ -272,6 +272,8 @@ def _leaves(out: Any) -> list[Any]:
 
 
 Outcome = tuple[str, Any]
+# What can only be said of values: memory that there is not, matrices that have no such factors.
+OF_VALUES = ("does not fit", "be positive definite", "be invertible", "algorithm must converge")
 
 
 def outcome(function: Any, args: list[Any], kwargs: dict[str, Any]) -> Outcome:
@@ -285,8 +287,9 @@ def outcome(function: Any, args: list[Any], kwargs: dict[str, Any]) -> Outcome:
                 found.append((t.dtype.name, t.numpy().copy()))
         return "value", found if found or isinstance(out, (tuple, list)) else repr(out)[:200]
     except BurnError as error:
-        large = "does not fit" in str(error) or "OutOfMemory" in type(error).__name__
-        if isinstance(error, ExecutionError) and not large:
+        known = any(words in str(error) for words in OF_VALUES)
+        known = known or "OutOfMemory" in type(error).__name__
+        if isinstance(error, ExecutionError) and not known:
             return "fault", f"{type(error).__name__}: {error}"
         if len(str(error)) > 2000:
             return "fault", f"{len(str(error))} letters: {str(error)[:200]}"

@@ -107,7 +107,7 @@ def test_doctor_says_how_to_get_what_is_missing(monkeypatch: pytest.MonkeyPatch)
 
     monkeypatch.setattr(_doctor, "version", nothing)
     lines = list(_doctor.libraries())
-    assert all("not installed. uv sync --inexact --package burn-" in line for line in lines)
+    assert all("not installed. uv sync --inexact --package burn" in line for line in lines)
     assert any(line.split()[0] == "numpy" for line in lines)
 
 

@@ -1,4 +1,4 @@
-"""Which functions are native: `BURN_NATIVE` is `off` (the default), `on` or `always`.
+"""Which functions are native: `BURN_NATIVE` is `on` (the default), `off` or `always`.
 
 `on` compiles the functions of operations that come again and again, where the backend can; `always`
 compiles each as it is made, for tests. They do the same as their text.
@@ -19,7 +19,7 @@ def native_mode() -> str:
     Raises:
         ArgumentError: it asks for something else.
     """
-    found = os.environ.get("BURN_NATIVE", "off")
+    found = os.environ.get("BURN_NATIVE", "on")
     if found not in MODES:
         raise ArgumentError("BURN_NATIVE", f"is one of {', '.join(MODES)}", got=repr(found))
     return found

@@ -17,6 +17,18 @@ def decay_rates(name: str, betas: tuple[float, ...], count: int = 2) -> tuple[fl
     return betas
 
 
+def two(name: str, what: str, values: tuple[float, float]) -> tuple[float, float]:
+    """Return a pair of numbers.
+
+    Raises:
+        ArgumentError: another number of them.
+    """
+    found = tuple(values)
+    if len(found) != 2:
+        raise ArgumentError(name, f"{what} are two numbers", got=values)
+    return float(found[0]), float(found[1])
+
+
 def share(name: str, what: str, value: float) -> float:
     """Return a number in [0, 1].
 

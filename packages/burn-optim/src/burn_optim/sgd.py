@@ -6,6 +6,7 @@ from typing import Any
 
 from burn_core import Parameter
 from burn_optim.optimizer import Optimizer
+from burn_optim.ranges import two
 from burn_std import ArgumentError
 from burn_tensor import Tensor
 
@@ -165,12 +166,12 @@ class Rprop(Optimizer):
         step_sizes: tuple[float, float] = (1e-6, 50.0), *, maximize: bool = False,
     ) -> None:  # fmt: skip
         super().__init__(lr)
-        if not 0 < etas[0] < 1 < etas[1]:
+        self.etas = two("Rprop", "etas", etas)
+        self.step_sizes = two("Rprop", "step_sizes", step_sizes)
+        if not 0 < self.etas[0] < 1 < self.etas[1]:
             raise ArgumentError("Rprop", "0 < etas[0] < 1 < etas[1]", got=etas)
-        if not 0 < step_sizes[0] <= step_sizes[1]:
+        if not 0 < self.step_sizes[0] <= self.step_sizes[1]:
             raise ArgumentError("Rprop", "0 < step_sizes[0] <= step_sizes[1]", got=step_sizes)
-        self.etas = (float(etas[0]), float(etas[1]))
-        self.step_sizes = (float(step_sizes[0]), float(step_sizes[1]))
         self.maximize = maximize
 
     def update(

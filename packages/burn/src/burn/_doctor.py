@@ -162,7 +162,7 @@ def devices(problems: list[str]) -> Iterator[str]:
         backend = device.resource.backend
         says = "are recorded" if backend.records else "run at once"
         if backend.records:
-            off = "BURN_NATIVE is off" if os.environ.get("BURN_NATIVE", "off") == "off" else None
+            off = "BURN_NATIVE is off" if os.environ.get("BURN_NATIVE", "on") == "off" else None
             why = off or backend.uncompiled()
             says += f", by Python functions: {why}" if why else ", frequent ones by native code"
         yield f"{device.name:18} operations {says}"
