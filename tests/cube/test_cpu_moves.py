@@ -130,3 +130,16 @@ def test_truth(shape: tuple[int, ...]) -> None:
                     same(getattr(a, op)(*args), getattr(b, op)(*args), (shape, dtype, dim, op))
                 if not a.dtype.is_bool:
                     same(a.argmax(dim), b.argmax(dim), (shape, dtype, dim))
+
+
+@pytest.mark.parametrize("name", ["eager-cpu", "cpu"])
+@pytest.mark.parametrize("dtype", [burn.float16, burn.bfloat16], ids=str)
+def test_float64_reaches_halves_through_float32_on_every_device(name: str, dtype: Any) -> None:
+    near = np.random.default_rng(0).standard_normal(4000).astype(np.float16)
+    tie = (near.astype(np.float64) + np.nextafter(near, np.float16(9)).astype(np.float64)) / 2
+    values = np.concatenate([tie, tie * (1 + 1e-12), tie * (1 - 1e-12), tie * 1e6])
+    found = [
+        burn.tensor(values, dtype=burn.float64, device=burn.device(d)).to(dtype).to(burn.float32)
+        for d in (name, "flex")
+    ]
+    np.testing.assert_array_equal(found[0].numpy(), found[1].numpy())

@@ -16,6 +16,8 @@ from burn_std import DType
 def _converter(source: np.dtype[Any], target: np.dtype[Any]) -> Fn:
     if source == target:
         return lambda x: x
+    if source == F64 and is_half(target):  # through float32, as on every device and in PyTorch
+        return lambda x: x.astype(F32).astype(target)
     if target.kind not in "iu" or not is_float(source):
         return lambda x: x.astype(target)  # integers wrap, NaN is True
     return _saturating(source, target)
