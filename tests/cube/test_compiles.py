@@ -45,8 +45,8 @@ def step(size):
     optimizer.step(model, loss.backward())
     (model.valid()(images).argmax(1) == labels).sum().item()
 
-# The third run of one size loads what calls a whole plan, on a device that makes such calls, and the
-# eighth of a program the functions of its operations.
+# The third run of one size loads what calls a whole plan, on a device that makes such calls, and
+# the eighth of a program the functions of its operations.
 for size in (1, 2, *[64] * 10):
     step(size)
 cache = kernel_cache()
