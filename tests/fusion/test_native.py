@@ -8,14 +8,16 @@ import subprocess
 import sys
 import threading
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from sys import getrefcount
+from types import FunctionType
 from typing import Any
 
 import numpy as np
 import pytest
 
 import burn
+from burn_cube.runtime.frames import refusal
 from burn_dispatch import source_of
 
 pytest.importorskip("llvmlite")
@@ -32,8 +34,10 @@ def sides() -> list[burn.Device]:
     """One device whose functions are Python, and one where they are native."""
     python, native = device(41), device(42)
     backend = native.resource.backend
-    if backend.inner.engine.client.runtime.frames().refused is not None:
-        pytest.skip("no native frames here")
+    why = refusal()
+    if why is not None:
+        pytest.skip(why)
+    assert backend.inner.engine.client.runtime.frames().refused is None
     for d in (native, native.autodiff()):
         for name in NAMES:
             getattr(d.context, name)
@@ -41,6 +45,15 @@ def sides() -> list[burn.Device]:
         d.context.natively(NAMES)
     backend.recorder.natively(backend.compiled)
     return [python, native]
+
+
+@pytest.fixture(autouse=True)
+def python_stays_python(sides: list[burn.Device]) -> Iterator[None]:
+    """Check that what native code is compared with has not become native on the way."""
+    yield
+    for d in (sides[0], sides[0].autodiff()):
+        for name in NAMES:
+            assert isinstance(getattr(d.context, name), FunctionType), name
 
 
 def is_native(function: Any) -> bool:
