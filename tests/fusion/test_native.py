@@ -322,3 +322,19 @@ def test_another_setting_is_an_error() -> None:
         check=False,
     )  # fmt: skip
     assert "BURN_NATIVE: is one of on, off, always; got 'perhaps'" in done.stderr
+
+
+def test_devices_that_are_no_processor_have_native_functions_too() -> None:
+    if not burn.Device.enumerate(burn.DeviceFilter("opencl")):
+        pytest.skip("no driver finds an OpenCL device")
+    backend = burn.device("opencl").resource.backend
+    assert backend.uncompiled() == refusal()
+    if refusal() is not None:
+        return
+
+    def twice(x: Any) -> Any:
+        return x + x
+
+    native = backend.compiled(twice)
+    assert is_native(native)
+    assert native(4) == 8

@@ -21,7 +21,7 @@ from burn_core.parameter import Parameter
 from burn_core.replaying import NOT_SERVED, Replay, Source, Writer, filled, moved_away
 from burn_core.tree import walk
 from burn_dispatch import current_scope
-from burn_std import ArgumentError, CaptureError
+from burn_std import OF_A_LOCAL, ArgumentError, CaptureError
 from burn_tensor import Tensor
 
 # Calls that run as usual, so that plans and states exist; records that may fail to agree.
@@ -559,8 +559,8 @@ def _check_escapes(record: _Record) -> None:
             if (e, k) in kept:
                 continue
             v = run.outputs[k]
-            # references: outputs of the run, this name, the argument of getrefcount, and readers
-            if getrefcount(v) > 3 + 2 * sum(r is v for r in read):
+            # references: outputs of the run, this name, and readers
+            if getrefcount(v) > 1 + OF_A_LOCAL + 2 * sum(r is v for r in read):
                 raise CaptureError(
                     run.name_of(k), "a value of a captured step escapes from it",
                     got=f"{v.dtype.name}{list(v.shape)}",

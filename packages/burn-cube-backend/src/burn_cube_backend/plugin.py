@@ -137,18 +137,21 @@ class CubeBackend(Backend):
         self, function: Callable[..., Any], restarts: bool = True, classes: Sequence[type] = ()
     ) -> Any:
         """Return a function in native code where the runtime makes some, else itself."""
-        frames = getattr(self.engine.client.runtime, "frames", None)
-        return function if frames is None else frames().frame(function, restarts, classes)
+        frames = self._frames()
+        return function if frames is None else frames.frame(function, restarts, classes)
 
     def uncompiled(self) -> str | None:
         """Return why the runtime makes no native code of functions, None where it does."""
-        frames = getattr(self.engine.client.runtime, "frames", None)
+        frames = self._frames()
         if frames is None:
-            return (
-                f"the runtime {self.engine.client.runtime.name} makes no native code of functions"
-            )
-        refused: str | None = frames().refused
+            name = self.engine.client.runtime.name
+            return f"the runtime {name} has no compiler for functions (llvmlite)"
+        refused: str | None = frames.refused
         return refused
+
+    def _frames(self) -> Any:
+        made = getattr(self.engine.client.runtime, "frames", None)
+        return None if made is None else made()
 
     def bound(self, run: Any, scalars: Sequence[tuple[int, int]]) -> Any:
         """Return a plan's function as one native call, where the device makes such calls."""

@@ -19,6 +19,7 @@ from burn_cube.spi import profiles
 from burn_cube_backend.late import NEVER_LATE, Place
 from burn_cube_backend.packs import seen
 from burn_cube_backend.payload import CubeTensor
+from burn_std import OF_A_LOCAL
 
 if TYPE_CHECKING:
     from burn_cube_backend.engine import Engine
@@ -156,10 +157,10 @@ def _run(replay: Replay, constants: dict[str, Any]) -> list[str]:
                 lines.append(f"o{out} = NEW{k}()")
             else:
                 constants[f"KEPT{k}"] = results.kept
-                # references: the list, the loop, the argument of getrefcount; what it is part of
+                # references: the list and the loop; what it is part of, and the argument
                 lines += [
                     f"for o{out} in KEPT{k}:",
-                    f"    if COUNT(o{out}) == 3 and COUNT(o{out}.buf) == 2"
+                    f"    if COUNT(o{out}) == {1 + OF_A_LOCAL} and COUNT(o{out}.buf) == 2"
                     f" and COUNT(o{out}.buf.storage) == 2:",
                     f"        o{out}.packed = None",
                     "        break",

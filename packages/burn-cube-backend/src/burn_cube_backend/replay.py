@@ -28,7 +28,7 @@ from burn_cube_backend.packs import Packing, packings_of
 from burn_cube_backend.payload import CubeTensor
 from burn_cube_backend.quick import Quick, Results, quick
 from burn_cube_backend.rematerialise import rematerialised, without
-from burn_std import DeviceLostError, ReplayWarning, warn_user
+from burn_std import OF_A_LOCAL, DeviceLostError, ReplayWarning, warn_user
 
 Function = Callable[[Sequence[Any], Run], tuple[Any, ...]]
 # Layouts of the inputs of one plan that are remembered.
@@ -260,8 +260,8 @@ class Replay:
         if kept is None:
             return self.engine.memory(size)
         for array in kept:
-            # references: the list, the loop, the argument of getrefcount; the array's own
-            if getrefcount(array) == 3 and getrefcount(array.storage) == 2:
+            # references: the list and the loop; the array's own, and the argument
+            if getrefcount(array) == 1 + OF_A_LOCAL and getrefcount(array.storage) == 2:
                 return array
         made = self.engine.memory(size)
         if len(kept) < MOST:

@@ -11,7 +11,7 @@ import numpy as np
 
 from burn_backend import API_VERSION, Backend, QuantizedArray
 from burn_flex.table import DTYPE, KERNELS, NATIVE
-from burn_std import DType
+from burn_std import OF_A_LOCAL, DType
 
 # Bytes; the most at which glibc's allocator still learns from what is freed (32 MiB on 64 bits).
 _KEPT = (32 << 20) - (64 << 10)
@@ -97,10 +97,10 @@ class FlexBackend(Backend):
     def owned(self, holder: Any) -> bool:
         """Return whether the array owns its memory and only the holder has it."""
         array = holder.buf
-        # references: the holder, this frame, the argument of getrefcount
+        # references: the holder and this frame
         return (
             array.__class__ is np.ndarray
-            and getrefcount(array) == 3
+            and getrefcount(array) == 1 + OF_A_LOCAL
             and array.base is None
             and bool(array.flags.writeable)
         )

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from burn_fusion.groups import Fused
 from burn_fusion.plan import Plan, Step
 from burn_fusion.segment import BASE, Value
-from burn_std import DType
+from burn_std import OF_A_LOCAL, DType
 
 if TYPE_CHECKING:
     from burn_fusion.recorder import Recorder
@@ -149,7 +149,7 @@ class StepLog:
         if self.keeps:
             return
         for value, times in [*self._held.items()]:
-            # references: the runs, the dict, the list of its items, the loop, the argument
-            if BASE is not None and getrefcount(value) == times + 4:
+            # references: the runs, the dict, the list of its items, and the loop
+            if BASE is not None and getrefcount(value) == times + 2 + OF_A_LOCAL:
                 value.buf = None
                 del self._held[value]

@@ -61,3 +61,4 @@ from burn_std.plugins import (
     missing_name as missing_name,
     nearest as nearest,
 )
+from burn_std.references import OF_A_LOCAL as OF_A_LOCAL

@@ -237,15 +237,6 @@ class CpuRuntime(Runtime):
             cache.put(key, image)
         return image
 
-    def _frame_image(self, text: str) -> bytes:
-        key = digest_of("frame", text, self._jit.machine)
-        cache = kernel_cache()
-        image = cache.get(key)
-        if image is None:
-            image = self._jit.compile_soon(text)
-            cache.put(key, image)
-        return image
-
     # --- memory ----------------------------------------------------------------------------
 
     def alloc(self, size: int) -> int:
@@ -321,7 +312,7 @@ class CpuRuntime(Runtime):
         if self._frames is None:
             from burn_cube.runtime.frames import Frames  # most programs are over before
 
-            self._frames = Frames(self._frame_image, self._jit.link)
+            self._frames = Frames(self._jit)
         return self._frames
 
     def sequence(self, calls: Sequence[NativeCall]) -> NativeCalls:

@@ -150,9 +150,12 @@ class Expressions(Pieces):
                 known = self._global(node.func.id)
                 if known is len:
                     return self._len(node.args[0])
-                if known is getrefcount and self.layout.inline:
+                if known is getrefcount:
                     v = self._expr(node.args[0])
-                    return Value(self._set(f"load i64, ptr {v.ref}"), "int")
+                    if not self.layout.lasting:
+                        return Value(self._set(f"load i64, ptr {v.ref}"), "int")
+                    count = self._set(f"load i32, ptr {v.ref}")
+                    return Value(self._set(f"zext i32 {count} to i64"), "int")
                 if known.__class__ is _WRAPPER and known.__name__ == "__next__":
                     counter = self._constant(known.__self__)
                     return self._own(self._not_null(self._c("PyIter_Next", counter.ref)))

@@ -26,7 +26,7 @@ class Layout(NamedTuple):
         size: the length of a tuple or list.
         items: the first element of a tuple.
         elements: the address of the elements of a list.
-        inline: counts are plain numbers at the start of an object.
+        lasting: some objects live for ever, and their counts do not change.
         slot: returns the place of a slot.
     """
 
@@ -34,7 +34,7 @@ class Layout(NamedTuple):
     size: int
     items: int
     elements: int
-    inline: bool
+    lasting: bool
     slot: Callable[[MemberDescriptorType], int]
 
 
@@ -80,8 +80,6 @@ C_FUNCTIONS = {
     "PyErr_SetNone": ("void", "ptr"),
     "PySequence_Tuple": ("ptr", "ptr"),
     "_Py_Dealloc": ("void", "ptr"),
-    "Py_IncRef": ("void", "ptr"),
-    "Py_DecRef": ("void", "ptr"),
 }
 
 

@@ -22,7 +22,7 @@ from typing import Any
 from burn_cube.runtime.frame_expressions import Expressions
 from burn_cube.runtime.frame_pieces import C_FUNCTIONS, Layout, Unsupported, Value, Written
 
-_INLINE_COUNTS = """
+_PLAIN_COUNTS = """
 define internal void @take(ptr %o) alwaysinline {
   %n = load i64, ptr %o
   %m = add i64 %n, 1
@@ -42,13 +42,29 @@ done:
   ret void
 }
 """
-_CALLED_COUNTS = """
+# The lower half of the count; below zero it is of an object that lives for ever.
+_LASTING_COUNTS = """
 define internal void @take(ptr %o) alwaysinline {
-  call void @Py_IncRef(ptr %o)
+  %n = load i32, ptr %o
+  %lasts = icmp slt i32 %n, 0
+  %step = select i1 %lasts, i32 0, i32 1
+  %m = add i32 %n, %step
+  store i32 %m, ptr %o
   ret void
 }
 define internal void @drop(ptr %o) {
-  call void @Py_DecRef(ptr %o)
+  %n = load i32, ptr %o
+  %lasts = icmp slt i32 %n, 0
+  br i1 %lasts, label %done, label %counted
+counted:
+  %m = sub i32 %n, 1
+  store i32 %m, ptr %o
+  %last = icmp eq i32 %m, 0
+  br i1 %last, label %free, label %done
+free:
+  call void @_Py_Dealloc(ptr %o)
+  br label %done
+done:
   ret void
 }
 """
@@ -98,8 +114,8 @@ class _Writer(Expressions):
         self._return(self._constant(None))
         inner, self.lines = self.lines, []
         whole = self._frame(inner)
-        counts = _INLINE_COUNTS if self.layout.inline else _CALLED_COUNTS
-        self.used |= {"_Py_Dealloc"} if self.layout.inline else {"Py_IncRef", "Py_DecRef"}
+        counts = _LASTING_COUNTS if self.layout.lasting else _PLAIN_COUNTS
+        self.used.add("_Py_Dealloc")
         declares = [
             f"declare {C_FUNCTIONS[n][0]} @{n}({C_FUNCTIONS[n][1]})" for n in sorted(self.used)
         ]

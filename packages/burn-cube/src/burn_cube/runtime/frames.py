@@ -14,17 +14,23 @@ import platform
 import sys
 import sysconfig
 from collections.abc import Callable, Sequence
+from functools import cache
+from importlib.util import find_spec
 from inspect import getblock
 from sys import getrefcount
 from types import FunctionType, MemberDescriptorType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from burn_cube.runtime.cache import digest_of, kernel_cache
 from burn_cube.runtime.frame_pieces import C_FUNCTIONS, Layout, Unsupported
 from burn_cube.runtime.frame_text import write
 from burn_cube.runtime.native_builtins import FASTCALL, KEYWORDS, Builtin, python_addresses
 
-# The C functions and structures were tried on these versions. 3.12 is written for, and was not run.
-KNOWN = ((3, 11),)
+if TYPE_CHECKING:
+    from burn_cube.runtime.llvm_jit import Jit
+
+# The C functions and structures were tried on these versions.
+KNOWN = ((3, 11), (3, 12), (3, 13), (3, 14))
 
 
 def refusal() -> str | None:
@@ -54,10 +60,9 @@ def source_lines(function: FunctionType) -> str:
 def layout() -> Layout:
     """Return where this Python keeps things."""
     head = object.__basicsize__
-    # From 3.12 on some objects are never counted.
-    inline = sys.version_info[:2] == (3, 11)
     word = ctypes.sizeof(ctypes.c_void_p)
-    return Layout(word, head, tuple.__basicsize__, head + word, inline, _slot)
+    lasting = sys.version_info >= (3, 12)
+    return Layout(word, head, tuple.__basicsize__, head + word, lasting, _slot)
 
 
 def _slot(descriptor: MemberDescriptorType) -> int:
@@ -71,11 +76,10 @@ def _slot(descriptor: MemberDescriptorType) -> int:
 
 
 class Frames:
-    """Compiles functions; one for each process.
+    """Compiles functions; what it made is remembered on disk.
 
     Args:
-        image: `text -> object code`, which remembers on disk.
-        link: `(object code, names, **symbols) -> addresses`.
+        jit: the compiler of this process.
 
     Attributes:
         refused: why there are none, or None.
@@ -83,9 +87,8 @@ class Frames:
         left: why functions stayed what they are, by name.
     """
 
-    def __init__(self, image: Callable[[str], bytes], link: Callable[..., list[int]]) -> None:
-        self._image = image
-        self._link = link
+    def __init__(self, jit: Jit) -> None:
+        self._jit = jit
         self._linked: dict[str, Builtin] = {}
         self.made = 0
         self.left: dict[str, str] = {}
@@ -117,11 +120,30 @@ class Frames:
         builtin = self._linked.get(written.text)
         if builtin is None:
             image = self._image(written.text)
-            (address,) = self._link(image, "burn_frame", **self._imports)
+            (address,) = self._jit.link(image, "burn_frame", **self._imports)
             builtin = Builtin(function.__name__, address, FASTCALL | KEYWORDS)
             self._linked[written.text] = builtin
         self.made += 1
         return builtin.over(written.objects)
+
+    def _image(self, text: str) -> bytes:
+        key = digest_of("frame", text, self._jit.machine)
+        disk = kernel_cache()
+        image = disk.get(key)
+        if image is None:
+            image = self._jit.compile_soon(text)
+            disk.put(key, image)
+        return image
+
+
+@cache
+def host_frames() -> Frames | None:
+    """Return the frames of devices that are no processor, None where no compiler is installed."""
+    if find_spec("llvmlite") is None:
+        return None
+    from burn_cube.runtime.llvm_jit import Jit  # needs llvmlite
+
+    return Frames(Jit())
 
 
 # ---- the trial ---------------------------------------------------------------------------------

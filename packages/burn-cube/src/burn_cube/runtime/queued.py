@@ -14,7 +14,7 @@ import threading
 from abc import abstractmethod
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from burn_cube.emit.c_like import Source
 from burn_cube.errors import KernelFaultError
@@ -24,6 +24,9 @@ from burn_cube.runtime.base import Program, Properties, Runtime
 from burn_cube.runtime.cache import digest_of, emitter_version, kernel_cache
 from burn_cube.runtime.faults import fault_of
 from burn_std import DeviceError, DeviceLostError
+
+if TYPE_CHECKING:
+    from burn_cube.runtime.frames import Frames
 
 RECORD = 32
 # Launches whose arguments are remembered; an older one is reported without them.
@@ -90,6 +93,13 @@ class QueuedRuntime(Runtime):
     @abstractmethod
     def _restore(self, source: Source, options: Sequence[str], image: bytes) -> Program | None:
         """Return the program of stored bytes, or None where the driver refuses them."""
+
+    @staticmethod
+    def frames() -> Frames | None:
+        """Return what makes builtins of Python functions, None without a compiler for them."""
+        from burn_cube.runtime.frames import host_frames  # most programs are over before
+
+        return host_frames()
 
     # --- order -----------------------------------------------------------------------------
 
