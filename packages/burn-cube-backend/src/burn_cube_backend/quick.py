@@ -207,10 +207,10 @@ def _taken_over(replay: Replay, k: int, size: int) -> list[str]:
     """Return the lines that find memory for a result: that of an input, if only the run has it."""
     donor, at = replay.over[k], [*replay.over].index(k)
     e, m = f"e{donor}", f"m{k}"
-    # references: value, inputs, `e` and the argument; tensor, `m` and the argument; array, argument
+    # references: value, inputs and `e`; tensor and `m`; array and argument
     return [
         f"{m} = {e}.buf",
-        f"t{k} = (u_[{at}] and COUNT({e}) == 4 and COUNT({m}) == 3"
+        f"t{k} = (u_[{at}] and COUNT({e}) == {2 + OF_A_LOCAL} and COUNT({m}) == {1 + OF_A_LOCAL}"
         f" and COUNT({m}.storage) == 2 and {m}.storage.bytes == {size} and not {m}.offset)",
         f"if not t{k}: {m} = MEMORY({k})",
         # New elements under the same payload.

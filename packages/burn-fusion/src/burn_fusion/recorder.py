@@ -37,7 +37,7 @@ from burn_fusion.step import PlanRun
 from burn_fusion.straight import as_before, running, taking
 from burn_fusion.unread import Unread
 from burn_ir import CATALOG
-from burn_std import BurnError, DeviceLostError, ExecutionError
+from burn_std import OF_A_LOCAL, BurnError, DeviceLostError, ExecutionError
 
 # A whole training step of a small model stays one segment: its optimizer ends it.
 SOFT = 256
@@ -170,8 +170,8 @@ class Recorder:
 
     def _kept_too_much(self, seg: Segment) -> bool:
         """Return whether the open segment alone keeps more than it may; else look again later."""
-        # references: the segment's list and slots, the loop, the argument of getrefcount
-        held = sum(_bits(v) for v in seg.ext if getrefcount(v) == 4)
+        # references: the segment's list and slots, and the loop
+        held = sum(_bits(v) for v in seg.ext if getrefcount(v) == 2 + OF_A_LOCAL)
         if held > PINNED and self.tls.h.seg is seg:
             return True
         seg.limit = seg.bits + PINNED // 2
