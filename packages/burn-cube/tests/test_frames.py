@@ -257,7 +257,8 @@ def test_what_is_not_known_stays_python(frames: Any) -> None:
 
 
 def test_another_python_runs_no_frames(monkeypatch: pytest.MonkeyPatch) -> None:
+    jit = client("cpu").runtime.frames()._jit
     monkeypatch.setattr(module.sys, "version_info", (3, 99, 0))
-    made = module.Frames(module.host_frames()._jit)
+    made = module.Frames(jit)
     assert made.refused is not None
     assert made.frame(path, True) is path

@@ -198,6 +198,11 @@ class Backend:
     def rebinding(self, obj: Any, payload: Any) -> None:
         """Hear that a tensor object is about to get another payload (lazy backends note it)."""
 
+    def rebinding_all(self, objects: Sequence[Any], payloads: Sequence[Any]) -> None:
+        """Hear it of many at once."""
+        for obj, payload in zip(objects, payloads, strict=True):
+            self.rebinding(obj, payload)
+
     def step_log(self, op: str = "capture") -> AbstractContextManager[Any]:
         """Write down what this thread does inside, so that it can be done again.
 

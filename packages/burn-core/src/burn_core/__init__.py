@@ -33,7 +33,7 @@ from burn_core.state import (
     average_buffers,
 )
 from burn_core.summary import Summary, SummaryRow
-from burn_core.tree import any_autodiff, items_of, walk
+from burn_core.tree import any_autodiff, containers_of, items_of, walk
 
 if TYPE_CHECKING:
     from burn_core.capturing import Capture, capture
@@ -91,6 +91,7 @@ __all__ = [
     "apply_lora",
     "average_buffers",
     "capture",
+    "containers_of",
     "explain",
     "explain_arguments",
     "graph",

@@ -78,6 +78,38 @@ def _walk(
         yield from walk(child, f"{path}.", seen)
 
 
+def containers_of(module: Any) -> list[Any] | None:
+    """Return the dicts and lists by which a walk finds its way, an outer one before an inner one.
+
+    While they hold the same objects, a walk meets the same. None where that is not so: some are of
+    classes of their own, or children are made on the way.
+
+    Args:
+        module: where the walk begins.
+    """
+    found: list[Any] = []
+    seen: set[int] = set()
+    left = [module]
+    while left:
+        top = left.pop()
+        if id(top) in seen:
+            continue
+        seen.add(id(top))
+        kind = _KINDS[top.__class__]
+        if kind == "module":
+            top = top.__dict__
+            if REPARAMETERIZED in top:
+                return None
+        elif kind in ("dict", "list") and top.__class__ not in (dict, list, tuple):
+            return None
+        if kind in ("module", "dict", "list"):
+            if top.__class__ is not tuple:
+                found.append(top)
+            inner = top.values() if top.__class__ is dict else top
+            left.extend([v for v in inner if _KINDS[v.__class__] not in ("", "tensor")])
+    return found
+
+
 def aliases(module: Any) -> dict[str, str]:
     """Return {other path: first path} of tensors that are met more than once (tied ones)."""
     first: dict[int, str] = {}

@@ -129,8 +129,10 @@ class CubeBackend(Backend):
 
     def same_objects(self, containers: Sequence[Any]) -> Callable[[], bool]:
         """Return what tells whether containers are as they were, native where there is one."""
-        native = getattr(self.engine.client.runtime, "same_objects", super().same_objects)
-        found: Callable[[], bool] = native(containers)
+        frames = self._frames()
+        if frames is None or not frames.serves:
+            return super().same_objects(containers)
+        found: Callable[[], bool] = frames.same_objects(containers)
         return found
 
     def compiled(

@@ -179,6 +179,15 @@ class FusionBackend(Backend):
         elif payload.buf.__class__ is Poison:
             raise payload.buf.error.with_traceback(None)
 
+    def rebinding_all(self, objects: Sequence[Any], payloads: Sequence[Value]) -> None:
+        """Note it of many objects, most of which get values of one segment."""
+        for obj, payload in zip(objects, payloads, strict=True):
+            seg = payload.seg if payload.__class__ is Value else None
+            if seg is None:
+                self.rebinding(obj, payload)
+            else:
+                seg.rebinds.append(Rebinding(obj, seg))
+
     # ---- captured steps -------------------------------------------------------------------------
 
     def in_step(self) -> bool:

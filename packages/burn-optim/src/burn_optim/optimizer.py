@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Self
 from burn_core import Module, Parameter, ParamGroup, Selector, group_of
 from burn_optim.gradients import Gradients
 from burn_optim.placing import moved, plain_context, snapshot
+from burn_optim.ready import Listing, Owned, Part, Parts
 from burn_std import ArgumentError, DType, DTypeError, ShapeError, StoreError, unknown_keyword
 from burn_std.dtypes import int64
 from burn_tensor import Tensor
@@ -110,6 +111,8 @@ class Optimizer:
         # Found by identity; weak keys would compare parameters by ==, which is elementwise.
         self._state: dict[Parameter, dict[str, Tensor]] = {}
         self._owners: dict[Parameter, Group | None] = {}
+        self._listing = Listing()
+        self._parts = Parts()
 
     if not TYPE_CHECKING:
 
@@ -317,38 +320,50 @@ class Optimizer:
     def _step(
         self, model: Module, grads: Gradients, lr: Rates | None, keep: bool, skip: Tensor | None
     ) -> list[Any]:
-        together: dict[Any, list[Parameter]] = {}
-        gradients: dict[Parameter, Any] = {}
-        owners: dict[Any, Group | None] = {}
+        owned = self._listing.of(model, self.groups, lambda: self._owned(model))
+        take = grads.get if keep else grads.take
+        found: list[Any] = [take(p) for p, _ in owned]
+        missing = [k for k, g in enumerate(found) if g is None]
+        parts = self._parts.find(owned, missing)
+        if parts is None:
+            parts = self._divided(model, owned, found)
+            self._parts.keep(owned, missing, parts)
+        used = []
+        for part in parts:
+            first = part.params[0]
+            ctx = plain_context(first)
+            given: list[Any] = [ctx.make(found[k].v) for k in part.places]
+            part.owner._update_together(ctx, part, given, self._rate(part.group, lr), skip)
+            used.append(first.b.resource.backend)
+        return used
+
+    def _divided(self, model: Module, owned: Owned, found: list[Any]) -> list[Part]:
+        """Return which parameters are updated together; those at their first step get a state."""
+        parts: dict[Any, Part] = {}
         begun: dict[Any, dict[str, Tensor]] = {}
         followed: dict[Any, Tensor] = {}
-        for p, group in self._owned(model):
-            g = grads.get(p) if keep else grads.take(p)
-            if g is None:
+        for k, (p, group) in enumerate(owned):
+            if found[k] is None:
                 continue
-            gradients[p] = g
             owner = self if group is None else group.optimizer
             state = owner._state.get(p) or owner._begin(model, p, begun)
             if state["step"].b.resource is not p.b.resource:
                 state = owner._follow(p, state, followed)
             key = (id(owner), id(p.b.resource), p.dtype, id(state["step"]), tuple(state))
-            together.setdefault(key, []).append(p)
-            owners[key] = group
-        if not together:
+            part = parts.get(key)
+            if part is None:
+                part = parts[key] = Part(owner, group)
+            part.places.append(k)
+            part.params.append(p)
+        if not parts:
             raise ArgumentError(
                 f"{type(self).__name__}.step",
                 "grads holds no gradient of this model's parameters",
                 remedy="Is the model on an autodiff device, and did it make the loss?",
             )
-        used = []
-        for key, params in together.items():
-            resource = params[0].b.resource
-            ctx = plain_context(params[0])
-            owner = self if owners[key] is None else owners[key].optimizer  # type: ignore[union-attr]
-            found: list[Any] = [ctx.make(gradients[p].v) for p in params]
-            owner._update_together(ctx, params, found, self._rate(owners[key], lr), skip)
-            used.append(resource.backend)
-        return used
+        for part in parts.values():
+            part.settle()
+        return [*parts.values()]
 
     def _begin(
         self, model: Module, p: Parameter, begun: dict[Any, dict[str, Tensor]]
@@ -387,14 +402,11 @@ class Optimizer:
         return made
 
     def _update_together(
-        self, ctx: Any, params: list[Parameter], grads: list[Tensor], lr: float, skip: Tensor | None
+        self, ctx: Any, part: Part, grads: list[Tensor], lr: float, skip: Tensor | None
     ) -> None:
-        states = [self._state[p] for p in params]
-        names = [n for n in self.slots if n in states[0]]
-        columns = {n: [s[n] for s in states] if n in names else [] for n in self.slots}
-        counts = {n: states[0][n] for n in self.shared}
+        params, names, counts = part.params, part.names, part.counts
         values = [ctx.make(p.v) for p in params]
-        out = self.update(ctx, lr, values, grads, columns, counts, skip)
+        out = self.update(ctx, lr, values, grads, dict(part.columns), dict(counts), skip)
         n = len(params)
         wanted = n * (1 + len(names)) + len(counts)
         if len(out) != wanted:
@@ -409,17 +421,14 @@ class Optimizer:
             if p._twin is not None:
                 rebound.append(p._twin)
                 payloads.append(v)
-        for k, name in enumerate(names, 1):
-            rebound += columns[name]
-            payloads += [t.v for t in out[n * k : n * (k + 1)]]
-        # New objects, since a parameter without a gradient keeps the count that it shared.
-        fresh = {name: ctx.make(t.v) for name, t in counts.items()}
-        rebound += fresh.values()
-        payloads += [t.v for t in out[n * (1 + len(names)) :]]
-        note = ctx.resource.backend.rebinding
-        for t, v in zip(rebound, payloads, strict=True):
-            note(t, v)
-        commit = map(_set_payload, rebound, payloads), map(dict.update, states, repeat(fresh))
+        for name in names:
+            rebound += part.columns[name]
+        payloads += [t.v for t in out[n:]]
+        # A parameter without a gradient keeps the count that it shared; then this is a new object.
+        fresh = {} if part.alone else {name: ctx.make(t.v) for name, t in counts.items()}
+        rebound += (fresh or counts).values()
+        ctx.resource.backend.rebinding_all(rebound, payloads)
+        commit = map(_set_payload, rebound, payloads), map(dict.update, part.states, repeat(fresh))
         deque(chain(*commit), 0)
 
     # ---- captured steps -------------------------------------------------------------------------

@@ -27,7 +27,6 @@ from burn_cube.runtime.arguments import describe
 from burn_cube.runtime.base import API_VERSION, Program, Properties, Runtime
 from burn_cube.runtime.cache import digest_of, emitter_version, kernel_cache
 from burn_cube.runtime.faults import recorded_fault
-from burn_cube.runtime.native_builtins import SAME, Builtin, same_words
 from burn_cube.runtime.native_calls import NativeCall, NativeCalls, Runner, text as calls_text
 from burn_cube.runtime.words import Packer
 from burn_cube.types import Memory, Vector
@@ -213,7 +212,6 @@ class CpuRuntime(Runtime):
         start, run, forget = self._jit.link(image, *names)
         self.pool_address = run
         self._calls_runner: Runner | None = None
-        self._same: Builtin | None = None
         self._frames: Frames | None = None
         pointer, number = ctypes.c_void_p, ctypes.c_int64
         self._start = ctypes.CFUNCTYPE(None, number)(start)
@@ -295,17 +293,6 @@ class CpuRuntime(Runtime):
         if self._calls_runner is None:
             self._calls_runner = Runner(self._jit, self._image("calls", calls_text()))
         return self._calls_runner
-
-    def same_objects(self, containers: Sequence[dict[Any, Any] | list[Any]]) -> Any:
-        """Return a builtin that tells whether containers still hold the same objects, in order.
-
-        Args:
-            containers: they and what they hold now live as long as the builtin.
-        """
-        if self._same is None:
-            (address,) = self._jit.link(self._image("same", SAME), "burn_same_objects")
-            self._same = Builtin("same_objects", address)
-        return self._same.over(same_words(containers))
 
     def frames(self) -> Frames:
         """Return what makes builtins of Python functions."""

@@ -13,6 +13,7 @@ import linecache
 import platform
 import sys
 import sysconfig
+import threading
 from collections.abc import Callable, Sequence
 from functools import cache
 from importlib.util import find_spec
@@ -24,7 +25,14 @@ from typing import TYPE_CHECKING, Any
 from burn_cube.runtime.cache import digest_of, kernel_cache
 from burn_cube.runtime.frame_pieces import C_FUNCTIONS, Layout, Unsupported
 from burn_cube.runtime.frame_text import write
-from burn_cube.runtime.native_builtins import FASTCALL, KEYWORDS, Builtin, python_addresses
+from burn_cube.runtime.native_builtins import (
+    FASTCALL,
+    KEYWORDS,
+    SAME,
+    Builtin,
+    python_addresses,
+    same_words,
+)
 
 if TYPE_CHECKING:
     from burn_cube.runtime.llvm_jit import Jit
@@ -82,7 +90,7 @@ class Frames:
         jit: the compiler of this process.
 
     Attributes:
-        refused: why there are none, or None.
+        serves: this Python can have functions of ours as builtins.
         made: how many were handed out.
         left: why functions stayed what they are, by name.
     """
@@ -90,17 +98,28 @@ class Frames:
     def __init__(self, jit: Jit) -> None:
         self._jit = jit
         self._linked: dict[str, Builtin] = {}
+        self._same: Builtin | None = None
         self.made = 0
         self.left: dict[str, str] = {}
-        self.refused = refusal()
-        if self.refused is None:
-            self._layout = layout()
-            self._imports = dict(zip(C_FUNCTIONS, python_addresses(*C_FUNCTIONS), strict=True))
-            try:
-                self.refused = tried(self)
-            except (Unsupported, AttributeError, RuntimeError, OSError, SystemError) as error:
-                self.refused = f"a trial failed: {error}"
-        self.made = 0
+        self._why = refusal()
+        self.serves = self._why is None
+        self._tried = not self.serves
+        self._lock = threading.RLock()
+
+    @property
+    def refused(self) -> str | None:
+        """Why no function is compiled, None where they are; the first to ask waits for a trial."""
+        with self._lock:  # the trial asks too
+            if not self._tried:
+                self._tried = True
+                self._layout = layout()
+                self._imports = dict(zip(C_FUNCTIONS, python_addresses(*C_FUNCTIONS), strict=True))
+                try:
+                    self._why = tried(self)
+                except (Unsupported, AttributeError, RuntimeError, OSError, SystemError) as error:
+                    self._why = f"a trial failed: {error}"
+                self.made = 0
+            return self._why
 
     def frame(self, function: Any, restarts: bool, classes: Sequence[type] = ()) -> Any:
         """Return a function as a builtin, or itself where that is not possible.
@@ -125,6 +144,17 @@ class Frames:
             self._linked[written.text] = builtin
         self.made += 1
         return builtin.over(written.objects)
+
+    def same_objects(self, containers: Sequence[dict[Any, Any] | list[Any]]) -> Any:
+        """Return a builtin that tells whether containers still hold the same objects, in order.
+
+        Args:
+            containers: they and what they hold now live as long as the builtin.
+        """
+        if self._same is None:
+            (address,) = self._jit.link(self._image(SAME), "burn_same_objects")
+            self._same = Builtin("same_objects", address)
+        return self._same.over(same_words(containers))
 
     def _image(self, text: str) -> bytes:
         key = digest_of("frame", text, self._jit.machine)
@@ -199,7 +229,6 @@ def _summed(boxes: Any, found: Any) -> Any:
 def tried(frames: Frames) -> str | None:
     """Return what frames do wrong on objects made for it, None if nothing."""
     mark, calls = object(), []
-    frames.refused = None
 
     def slow(x: Any) -> Any:
         calls.append(x)
