@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 Ints = tuple[int, ...]
 
@@ -44,6 +45,23 @@ def is_dense(shape: Ints, strides: Ints) -> bool:
                 return False
             expected *= n
     return True
+
+
+@lru_cache(4096)
+def is_turned_whole(shape: Ints, strides: Ints) -> bool:
+    """Return whether elements lie without gaps, though not row by row.
+
+    Example:
+        >>> is_turned_whole((2, 3), (1, 2)), is_turned_whole((2, 3), (3, 1))
+        (True, False)
+    """
+    dims = sorted((s, n) for s, n in zip(strides, shape, strict=True) if n != 1)
+    room = 1
+    for step, n in dims:
+        if step != room:
+            return False
+        room *= n
+    return room > 0 and not is_dense(shape, strides)
 
 
 def broadcast_shape(shapes: Sequence[Ints]) -> Ints:

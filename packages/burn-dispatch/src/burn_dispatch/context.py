@@ -289,6 +289,10 @@ class Context:
 def decomposed(context: Context, entry: Entry) -> Fragments:
     """Return fragments that run an entry's decomposition on the plain context."""
     plain = context.resource.plain_context()
+    # The whole was cast as its column says; to cast its parts again would undo that.
+    ops = plain
+    if context.scope is not None:
+        ops = plain.variant(context.scope._replace(autocast=None))
     decompose = entry.decompose
     names = ", ".join(_wrapped(i) for i in entry.inputs)
     attrs = ", ".join(a.name for a in entry.attrs)
@@ -296,7 +300,7 @@ def decomposed(context: Context, entry: Entry) -> Fragments:
     # The entry's own dtype and shape rules speak first: its parts would name themselves.
     backend = context.resource.backend
     lines = ["ACCEPTED[d_]"]
-    constants: dict[str, Any] = {"DECOMPOSE": decompose, "PLAIN": plain, "MAKE": plain.make}
+    constants: dict[str, Any] = {"DECOMPOSE": decompose, "PLAIN": ops, "MAKE": plain.make}
     constants["ACCEPTED"] = Memo(lambda key: backend.accepts(entry, key))
     if entry.klass != "dynamic":
         constants |= {"INFER": backend.infer(entry), "TUPLE": tuple}

@@ -22,6 +22,7 @@ from burn_cube_backend.geometry import (
     broadcast_strides,
     collapse,
     dense as row_major,
+    is_turned_whole,
     size_of,
 )
 from burn_cube_backend.kernels.copies import copied_well, is_turned
@@ -488,10 +489,13 @@ class Map:
         return made
 
     def cast(self, x: CubeTensor, dtype: DType) -> CubeTensor:
-        """Convert a tensor; one of rows with gaps keeps them."""
+        """Convert a tensor; one of rows with gaps keeps them, and a turned one stays turned."""
         whole = whole_rows(x)
         if whole is None:
-            return self.general(x, dtype)
+            if x.buf is None or not is_turned_whole(x.shape, x.strides):
+                return self.general(x, dtype)
+            # Products read a turned weight as well as any other.
+            whole = x.view((size_of(x.shape),), (1,))
         return self.general(whole, dtype).view(x.shape, x.strides)
 
     def general(self, *args: Any) -> CubeTensor:

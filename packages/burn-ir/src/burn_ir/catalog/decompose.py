@@ -43,8 +43,8 @@ def in_f32(*, keep: Ints = ()) -> Callable[[Callable[..., Any]], Callable[..., A
             wide = [ops.cast(a, float32) if is_half(a) else a for a in args]
             out = fn(ops, *wide)
             if not isinstance(out, tuple):
-                return ops.cast(out, half)
-            return tuple(o if i in keep else ops.cast(o, half) for i, o in enumerate(out))
+                return to_dtype(ops, out, half)
+            return tuple(o if i in keep else to_dtype(ops, o, half) for i, o in enumerate(out))
 
         return run
 

@@ -14,9 +14,11 @@ from burn_ir.catalog.decompose import (
 )
 
 
-@in_f32()
 def linear(ops: Ops, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
-    """Return x @ weight.T + bias."""
+    """Return x @ weight.T + bias; of halves the product is rounded before the bias is added.
+
+    A product of halves adds in f32 and is what tensor cores are for; one of f32 is not.
+    """
     out = ops.matmul(x, swap_last(ops, weight) if len(weight.shape) == 2 else weight)
     return out if bias is None else ops.add(out, bias)
 
@@ -33,7 +35,6 @@ def _turn(ops: Ops, by: int) -> Tensor:
     return ops.remainder(count_up(ops, 3, by), 3)
 
 
-@in_f32()
 def conv_transpose(
     ops: Ops,
     x: Tensor,
@@ -45,7 +46,7 @@ def conv_transpose(
     dilation: Ints,
     groups: int,
 ) -> Tensor:
-    """Return the gradient of a conv with respect to its input, plus bias.
+    """Return the gradient of a conv with respect to its input, plus bias, as `linear` does.
 
     Output padding of a whole stride or more is no conv's remainder; then the gradient is taken
     without padding and cut or filled to size.
