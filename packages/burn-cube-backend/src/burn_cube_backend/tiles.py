@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from burn_cube.spi import Op, Tile
 from burn_cube_backend.code import Buf, Code, Val
@@ -11,6 +12,10 @@ from burn_std import DType, dtypes as d
 PLANE, SIDE = 32, 16
 # Halves that one copy takes, and that pad a shared row.
 CHUNK = 8
+# Units of four planes, rows of their products, and halves of a line of their operands.
+GROUP_UNITS, GROUP_ROWS, LINE = 128, 64, 64
+# What a plane has of a product.
+SUMS = Tile("acc", d.float32, SIDE, SIDE)
 
 
 class Tiles:
@@ -36,7 +41,7 @@ class Tiles:
 
     def slot(self) -> Op:
         """Return a mutable accumulator of zeros."""
-        made = self.code.b.slot(Tile("acc", d.float32, SIDE, SIDE))
+        made = self.code.b.slot(SUMS)
         self.code.b.set(made, self.fill())
         return made
 
@@ -66,3 +71,27 @@ def half_of(number: int) -> int:
 def column_of(number: int) -> int:
     """Return how far an element stands behind the first column of its unit."""
     return (number & 1) + (number >> 2) * 8
+
+
+class Groups:
+    """Products of four planes, from shared lines of 64 halves."""
+
+    def __init__(self, code: Code) -> None:
+        self.code = code
+
+    def add(
+        self, sums: Sequence[Op], left: Sequence[Op] | tuple[Buf, Sequence[Val]], right: Buf,
+        places: Sequence[Val], turned: tuple[bool, bool] = (False, False), fresh: bool = False,
+        span: tuple[int, int] = (LINE, LINE),
+    ) -> None:  # fmt: skip
+        """Add a product to mutable accumulators; `left` may be operands that the planes hold."""
+        given: Any = left
+        if isinstance(left, tuple) and isinstance(left[0], Buf):
+            given = (left[0].op, [p.op for p in left[1]])
+        self.code.b.group_mma(
+            sums, given, right.op, [p.op for p in places], turned=turned, span=span, fresh=fresh
+        )
+
+    def wait(self, sums: Sequence[Op]) -> None:
+        """Wait for all products; the sums can be read behind it."""
+        self.code.b.group_wait(sums)

@@ -6,8 +6,9 @@ operations are context managers. Nothing here knows of Python source.
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -479,6 +480,65 @@ class Builder:
         if dtype not in (float16, bfloat16):
             raise self.error("tile_operand", "an operand is f16 or bf16", dtype.short, types=True)
         return self.emit("tile_operand", Tile("a", dtype, 16, 16), (tile,))
+
+    def group_mma(
+        self, sums: Sequence[Op], left: Sequence[Op] | tuple[Op, Sequence[Op]], right: Op,
+        places: Sequence[Op], *, turned: tuple[bool, bool] = (False, False),
+        span: tuple[int, int] = (64, 64), fresh: bool = False,
+    ) -> None:  # fmt: skip
+        """Add a product of four planes to their sums; see `burn_cube.group_mma`.
+
+        Args:
+            sums: mutable accumulators of the plane, one for each 16 columns.
+            left: tiles `a` of the plane, or shared memory and a place for each step.
+            right: shared memory.
+            places: where the right operand of each step begins.
+            turned: whether lines of the left and right operand run along m and n, not along k.
+            span: lines of a panel where they do.
+            fresh: the sums are replaced.
+        """
+        tiles = [op for op in left if isinstance(op, Op) and isinstance(op.type, Tile)]
+        held = len(tiles) == len(left)
+        memory, starts = (None, tiles) if held else left
+        kind = right.type.elem
+        memories = [right] if memory is None else [memory, right]
+        shared = all(isinstance(m.type, Memory) and m.type.space == "shared" for m in memories)
+        kinds = {m.type.elem for m in memories} | {t.type.dtype for t in tiles}
+        if not shared or kinds not in ({float16}, {bfloat16}):
+            rule = "operands are shared memory of f16 or bf16, or tiles of it on the left"
+            raise self.error("group_mma", rule, right.type.short, types=True)
+        acc = Tile("acc", float32, 16, 16)
+        if not 1 <= len(sums) <= 16 or any(s.name != "slot" or s.type is not acc for s in sums):
+            raise self.error("group_mma", "takes 1 to 16 mutable accumulators", len(sums))
+        if not places or len(starts) != len(places):
+            got = f"{len(starts)} and {len(places)}"
+            raise self.error("group_mma", "both operands have the same steps", got)
+        for place in (*places, *(() if held else starts)):
+            self._place("group_mma", right, place)
+        self._grouped("group_mma")
+        attrs = {
+            "columns": len(sums), "steps": len(places), "held": held, "turned": turned,
+            "span": span, "fresh": fresh, "dtype": kind,
+        }  # fmt: skip
+        args = (*sums, *memories, *starts, *places)
+        self.emit("group_mma", None, args, attrs)
+
+    def group_wait(self, sums: Sequence[Op] = (), pending: int = 0) -> None:
+        """Add a wait for products of four planes.
+
+        Args:
+            sums: the accumulators that are read or changed behind it.
+            pending: products that may still be under way, the latest ones.
+        """
+        if not 0 <= pending < 8 or (pending and sums):
+            raise self.error("group_wait", "sums are there when no product is under way", pending)
+        self._grouped("group_wait")
+        self.emit("group_wait", None, tuple(sums), {"pending": pending})
+
+    def _grouped(self, name: str) -> None:
+        if self.plane_dim != 32 or math.prod(self.dims) % 128:
+            rule = "a cube has whole groups of four planes of 32 units"
+            raise self.error(name, rule, "x".join(map(str, self.dims)))
 
     def _held(self, name: str, tile: Op) -> None:
         if getattr(tile.type, "use", "") != "acc":

@@ -6,7 +6,7 @@ Functions append to the kernel that is being expanded.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from burn_cube.errors import KernelError
@@ -503,6 +503,61 @@ def tile_of(elements: Iterable[Val]) -> Val:
 def tile_operand(tile: Val, dtype: DType) -> Val:
     """Return an accumulator as the left operand of another product, rounded to a half dtype."""
     return Val(builder_of("tile_operand").tile_operand(tile.op, dtype))
+
+
+def group_mma(
+    sums: Sequence[Slot], left: Any, right: ArrayVal, places: Sequence[Any], *,
+    turned: tuple[bool, bool] = (False, False), span: tuple[int, int] = (64, 64),
+    fresh: bool = False,
+) -> None:  # fmt: skip
+    """Add left @ right to sums that four neighbouring planes hold together, and do not wait.
+
+    The product is 64 x 16 n of n accumulators: each plane has 16 of its rows. Operands are halves
+    in shared memory in lines of 64, at places that `group_place` gives; operands begin at
+    multiples of eight lines. A step multiplies a depth of 16. The sums, and tiles on the left,
+    are not touched before `group_wait`.
+
+    Args:
+        sums: one to sixteen cells, `local(tile_fill(0.0))`, each for 16 columns.
+        left: a tile `a` of each plane for every step, or shared memory and a place for every
+            step, counted without the swizzle: 64 times the line, and the column.
+        right: shared memory.
+        places: the place of the right operand for every step.
+        turned: whether lines of the left and of the right operand run along its rows (m) and
+            columns (n) instead of along the depth.
+        span: where they do, how many lines further the next 64 rows or columns begin.
+        fresh: replaces the sums.
+    """
+    cells = [cell.slot for cell in sums]
+    if isinstance(left, tuple) and isinstance(left[0], ArrayVal):
+        memory, starts = left
+        given: Any = (memory.op, [memory._place(p) for p in starts])
+    else:
+        given = [tile.op for tile in left]
+    builder_of("group_mma").group_mma(
+        cells, given, right.op, [right._place(p) for p in places], turned=turned, span=span,
+        fresh=fresh,
+    )  # fmt: skip
+
+
+def group_wait(sums: Sequence[Slot] = (), pending: int = 0) -> None:
+    """Wait for products of four planes.
+
+    Args:
+        sums: the cells that are read or changed behind it, with nothing pending.
+        pending: products that may still be under way, the latest ones.
+    """
+    builder_of("group_wait").group_wait([cell.slot for cell in sums], pending)
+
+
+def group_place(line: Any, column: Any) -> Val:
+    """Return where an element of an operand of `group_mma` lies, in lines of 64 halves.
+
+    Chunks of eight columns are swizzled: chunk c of line l lies at c ^ (l % 8).
+    """
+    chunk = binary("xor", binary("truncdiv", column, 8), binary("rem", line, 8))
+    head = binary("add", binary("mul", line, 64), binary("mul", chunk, 8))
+    return binary("add", head, binary("rem", column, 8))
 
 
 def tile_store(

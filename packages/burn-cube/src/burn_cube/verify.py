@@ -12,7 +12,10 @@ from burn_cube.ir import Kernel, Op, Region, walk
 from burn_cube.operations import CUBE_FACTS, is_pure
 
 TOGETHER = frozenset(
-    {"barrier", "plane", "tile_load", "tile_store", "tile_mma", "tile_fill", "tile_operand"}
+    {
+        "barrier", "plane", "tile_load", "tile_store", "tile_mma", "tile_fill", "tile_operand",
+        "group_mma", "group_wait",
+    }  # fmt: skip
 )
 
 
@@ -113,7 +116,7 @@ class _Uniformity:
         if op.name == "load":
             space = op.args[0].type.space
             return space != "global" or self._any(op.args)
-        if op.name in ("atomic", "atomic_cas"):
+        if op.name in ("atomic", "atomic_cas", "tile_element"):
             return True
         if op.name == "plane":
             # One plane has one sum, but a cube may hold several planes.

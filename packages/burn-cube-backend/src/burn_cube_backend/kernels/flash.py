@@ -18,7 +18,17 @@ from typing import NamedTuple
 from burn_cube import Kernel
 from burn_cube.spi import Op
 from burn_cube_backend.code import Buf, Code, Val
-from burn_cube_backend.tiles import CHUNK, PLANE, SIDE, Tiles, column_of, half_of
+from burn_cube_backend.tiles import (
+    CHUNK,
+    LINE,
+    PLANE,
+    SIDE,
+    SUMS,
+    Groups,
+    Tiles,
+    column_of,
+    half_of,
+)
 from burn_std import DType, dtypes as d
 
 # Operands that are loaded before the first of them is used.
@@ -39,6 +49,7 @@ class Shape(NamedTuple):
         planes: planes of a cube.
         block: rows that are brought in a step, a multiple of 16.
         places: dtype of places.
+        grouped: four planes multiply together.
     """
 
     dtype: DType
@@ -50,6 +61,7 @@ class Shape(NamedTuple):
     planes: int
     block: int
     places: DType
+    grouped: bool = False
 
     @property
     def units(self) -> int:
@@ -64,15 +76,18 @@ class Rows:
         near: shared memory of `stages` blocks.
         stride: halves from row to row there.
         size: halves of a block there.
+        grouped: rows are lines of operands of groups, in panels of 64 columns.
     """
 
     def __init__(
-        self, code: Code, far: Buf, dtype: DType, block: int, width: int, units: int, stages: int
-    ) -> None:
+        self, code: Code, far: Buf, dtype: DType, block: int, width: int, units: int, stages: int,
+        grouped: bool = False,
+    ) -> None:  # fmt: skip
         self.code, self.far = code, far
         self.block, self.width, self.units = block, width, units
-        self.stride = width + CHUNK
-        self.size = block * self.stride
+        self.grouped = grouped
+        self.stride = LINE if grouped else width + CHUNK
+        self.size = block * self.stride * (-(-width // LINE) if grouped else 1)
         self.near = code.shared(dtype, self.size * stages)
         self.dtype = dtype
 
@@ -92,8 +107,9 @@ class Rows:
         unit = code.special("unit_pos")
         for part in range(-(-count // self.units)):
             number = unit + part * self.units
-            row, column = number // chunks, (number % chunks) * CHUNK
-            at = to + row * self.stride + column
+            row, chunk = number // chunks, number % chunks
+            column = chunk * CHUNK
+            at = to + row * self.stride + self._along(row, chunk)
             source = head + (first + row) * step + column
             inside = (first + row < limit).op
             whole = (part + 1) * self.units <= count
@@ -101,6 +117,20 @@ class Rows:
                 b.async_copy(
                     self.near.op, at.op, self.far.op, source.op, CHUNK, True, inside
                 )  # fmt: skip
+
+
+    def _along(self, row: Val, chunk: Val) -> Val:
+        """Return how far behind the start of its line a chunk lies."""
+        if not self.grouped:
+            return chunk * CHUNK
+        each = LINE // CHUNK
+        near = ((chunk % each) ^ (row % each)) * CHUNK
+        return near if self.width <= LINE else near + chunk // each * (self.block * LINE)
+
+    def along(self, start: Val, steps: int) -> list[Val]:
+        """Return where steps along the columns of a block of lines begin."""
+        each = LINE // SIDE
+        return [start + (n // each * self.block * LINE + n % each * SIDE) for n in range(steps)]
 
 
 class Batch(NamedTuple):
@@ -208,8 +238,8 @@ def forward_kernel(s: Shape) -> Kernel:
     first = block * rows
     plane = code.special("plane_pos")
     qs = Rows(code, q, s.dtype, rows, s.depth, s.units, 1)
-    ks = Rows(code, k, s.dtype, s.block, s.depth, s.units, 2)
-    vs = Rows(code, v, s.dtype, s.block, s.width, s.units, 2)
+    ks = Rows(code, k, s.dtype, s.block, s.depth, s.units, 2, s.grouped)
+    vs = Rows(code, v, s.dtype, s.block, s.width, s.units, 2, s.grouped)
 
     def bring(j: Val) -> None:
         half = j & 1
@@ -318,6 +348,14 @@ def scores(
         start: where it begins.
         count: tiles of the block.
     """
+    if rows.grouped:
+        b = tiles.code.b
+        slots = [b.slot(SUMS) for _ in range(count)]
+        Groups(tiles.code).add(
+            slots, [left(i) for i in range(steps)], rows.near, rows.along(start, steps), fresh=True
+        )
+        b.group_wait(slots)
+        return [b.get(slot) for slot in slots]
     made = [tiles.fill() for _ in range(count)]
     operands: dict[int, Op] = {}
 
@@ -340,6 +378,14 @@ def gather(
 ) -> None:
     """Add products of elements, [16, block], with a block of rows, [block, width]."""
     operands = [tiles.operand(elements) for elements in left]
+    if rows.grouped:
+        places = [start + n * SIDE * LINE for n in range(len(left))]
+        groups = Groups(tiles.code)
+        groups.add(
+            slots, operands, rows.near, places, (False, True), span=(LINE, rows.block)
+        )  # fmt: skip
+        groups.wait(slots)
+        return
 
     def load(n: int, i: int) -> Op:
         at = start + (n * SIDE * rows.stride + i * SIDE)

@@ -140,8 +140,8 @@ def keys_kernel(s: Shape) -> Kernel:
     lay = Layout(code, frame.names, s.rank)
     ks = Rows(code, frame.k, s.dtype, rows, s.depth, s.units, 1)
     vs = Rows(code, frame.v, s.dtype, rows, s.width, s.units, 1)
-    qs = Rows(code, frame.q, s.dtype, s.block, s.depth, s.units, 2)
-    gs = Rows(code, frame.g, s.dtype, s.block, s.width, s.units, 2)
+    qs = Rows(code, frame.q, s.dtype, s.block, s.depth, s.units, 2, s.grouped)
+    gs = Rows(code, frame.g, s.dtype, s.block, s.width, s.units, 2, s.grouped)
     facts = _Facts(frame)
     # The first block of queries that sees a key of the cube.
     start = first // s.block if s.causal else code.at(0)
@@ -222,8 +222,8 @@ def queries_kernel(s: Shape) -> Kernel:
     mask = Mask(s, frame.mask, lay, batch)
     qs = Rows(code, frame.q, s.dtype, rows, s.depth, s.units, 1)
     gs = Rows(code, frame.g, s.dtype, rows, s.width, s.units, 1)
-    ks = Rows(code, frame.k, s.dtype, s.block, s.depth, s.units, 2)
-    vs = Rows(code, frame.v, s.dtype, s.block, s.width, s.units, 2)
+    ks = Rows(code, frame.k, s.dtype, s.block, s.depth, s.units, 2, s.grouped)
+    vs = Rows(code, frame.v, s.dtype, s.block, s.width, s.units, 2, s.grouped)
     blocks = (frame.keys + (s.block - 1)) // s.block
     whole = frame.keys // s.block
     if s.causal:

@@ -89,7 +89,7 @@ class Spec(NamedTuple):
     places: DType
 
 
-class _Lies(NamedTuple):
+class Lies(NamedTuple):
     """Where the block of an operand lies.
 
     Attributes:
@@ -116,7 +116,7 @@ class _Ring:
     """
 
     def __init__(
-        self, code: Code, far: Buf, s: Spec, extent: int, along: bool, lies: _Lies
+        self, code: Code, far: Buf, s: Spec, extent: int, along: bool, lies: Lies
     ) -> None:
         self.code, self.far, self.s, self.along, self.lies = code, far, s, along, lies
         self.lines, self.width = (extent, s.block.depth) if along else (s.block.depth, extent)
@@ -176,15 +176,15 @@ def product_kernel(s: Spec) -> Kernel:
     coords = code.coords(batch, extents)
     x_head, y_head = code.walk(x0, coords, x_strides), code.walk(y0, coords, y_strides)
     part, parts = code.special("cube_pos_y"), code.special("cube_count_y")
-    row0, column0 = _place_of(code, block, m, n)
+    row0, column0 = place_of(code, block.rows, block.columns, m, n)
     start = part * part_depth
     stop = (start + part_depth).call("min", k)
     steps = (stop - start + (block.depth - 1)) // block.depth
     left = _Ring(
-        code, x, s, block.rows, not s.turned[0], _Lies(x_head, x_lead, row0, start, stop, m)
+        code, x, s, block.rows, not s.turned[0], Lies(x_head, x_lead, row0, start, stop, m)
     )
     right = _Ring(
-        code, y, s, block.columns, s.turned[1], _Lies(y_head, y_lead, column0, start, stop, n)
+        code, y, s, block.columns, s.turned[1], Lies(y_head, y_lead, column0, start, stop, n)
     )
     tiles = Tiles(code, s.dtype)
 
@@ -264,17 +264,25 @@ def product_kernel(s: Spec) -> Kernel:
     return code.finish()
 
 
-def _place_of(code: Code, block: Block, m: Val, n: Val) -> tuple[Val, Val]:
-    """Return the first row and column of the cube, groups of rows one after the other."""
-    rows = (m + (block.rows - 1)) // block.rows
-    columns = (n + (block.columns - 1)) // block.columns
+def place_of(code: Code, high: int, wide: int, m: Val, n: Val) -> tuple[Val, Val]:
+    """Return the first row and column of the cube, groups of rows one after the other.
+
+    Args:
+        code: the kernel.
+        high: rows of the result of a cube.
+        wide: columns of them.
+        m: rows that there are.
+        n: columns that there are.
+    """
+    rows = (m + (high - 1)) // high
+    columns = (n + (wide - 1)) // wide
     cube = code.special("cube_pos_x")
     per = columns * GROUP
     group = cube // per
     first = group * GROUP
-    high = (rows - first).call("min", GROUP)
+    many = (rows - first).call("min", GROUP)
     rest = cube - group * per
-    return (first + rest % high) * block.rows, (rest // high) * block.columns
+    return (first + rest % many) * high, (rest // many) * wide
 
 
 class _Operand(NamedTuple):

@@ -278,7 +278,7 @@ class Writer(MemoryWriter):
     # --- units together, effects -----------------------------------------------------------
 
     def _do_barrier(self, op: Op) -> None:
-        self.line(self.dialect.barrier(op.attrs["scope"]))
+        self.line(self.dialect.barrier(op.attrs["scope"], self.kernel))
 
     def _do_plane(self, op: Op) -> None:
         dtype, kind = scalar_of(op.args[0].type), op.attrs["kind"]
@@ -296,7 +296,7 @@ class Writer(MemoryWriter):
     _do_async_commit = _do_async_wait = _do_async_copy
 
     _do_tile_fill = _do_tile_load = _do_tile_mma = _do_tile_store = _tile
-    _do_tile_element = _do_tile_of = _do_tile_operand = _tile
+    _do_tile_element = _do_tile_of = _do_tile_operand = _do_group_mma = _do_group_wait = _tile
 
     def _do_print(self, op: Op) -> None:
         lanes: list[tuple[str, DType]] = []

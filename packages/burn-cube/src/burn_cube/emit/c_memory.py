@@ -141,7 +141,8 @@ class MemoryWriter:
         if space == "shared" and self.dialect.asks(self.kernel):
             for text in self.dialect.dynamic(dtype, name, self.shared):
                 self.line(text)
-            self.shared += -(-size * dtype.itemsize // 16) * 16
+            grain = self.dialect.grain(self.kernel)
+            self.shared += -(-size * dtype.itemsize // grain) * grain
         else:
             self.line(self.dialect.array(space, dtype, name, size))
         if op.type.space == "local":

@@ -16,6 +16,14 @@ from burn_cube.emit.c_memory import MemoryWriter
 from burn_cube.emit.c_plane import plane_call
 from burn_cube.emit.c_values import BFLOAT
 from burn_cube.emit.cuda_copies import has_copies, write_copy, write_order
+from burn_cube.emit.cuda_groups import (
+    GROUPED,
+    GROUPS_OF,
+    PROXY,
+    grain_of,
+    has_groups,
+    write_group,
+)
 from burn_cube.emit.cuda_tiles import has_tensor_cores, variables, write_tile
 from burn_cube.emit.dialect import Dialect
 from burn_cube.errors import LaunchError
@@ -123,12 +131,16 @@ class Cuda(Dialect):
 
     def asks(self, kernel: Kernel) -> bool:
         """Return whether the kernel needs more shared memory than can be declared."""
-        return shared_bytes(kernel) > STATIC_SHARED
+        return shared_bytes(kernel) > STATIC_SHARED or has_groups(kernel)
+
+    def grain(self, kernel: Kernel) -> int:
+        """Return the bytes at multiples of which arrays begin."""
+        return grain_of(kernel)
 
     def dynamic(self, dtype: DType, name: str, offset: int) -> list[str]:
         """Return shared memory at an offset of what the launch asks for."""
         t = self.memory_type(dtype)
-        head = [] if offset else ["extern __shared__ __align__(128) u8 asked_shared[];"]
+        head = [] if offset else ["extern __shared__ __align__(1024) u8 asked_shared[];"]
         return [*head, f"{t}* const {name} = ({t}*)(asked_shared + {offset});"]
 
     # --- values ----------------------------------------------------------------------------
@@ -182,6 +194,8 @@ class Cuda(Dialect):
 
     def takes_tiles(self, kernel: Kernel) -> bool:
         """Return whether the tiles go to tensor cores."""
+        if has_groups(kernel) and self.arch.capability != GROUPS_OF:
+            return False
         return has_tensor_cores(kernel, self.arch.capability)
 
     def takes_copies(self, kernel: Kernel) -> bool:
@@ -201,7 +215,10 @@ class Cuda(Dialect):
 
     def tile(self, op: Op, writer: MemoryWriter) -> None:
         """Write an operation on tiles."""
-        write_tile(op, writer)
+        if op.name in GROUPED:
+            write_group(op, writer)
+        else:
+            write_tile(op, writer)
 
     def math(self, name: str, dtype: DType, args: tuple[str, ...], writer: MemoryWriter) -> str:
         """Return a call of a function of CUDA."""
@@ -235,9 +252,11 @@ class Cuda(Dialect):
         word = {"unit": "threadIdx", "cube": "blockIdx", "count": "gridDim"}[what]
         return f"{word}.{'xyz'[axis]}"
 
-    def barrier(self, scope: str) -> str:
-        """Return a barrier."""
-        return "__syncthreads();" if scope == "cube" else "__syncwarp();"
+    def barrier(self, scope: str, kernel: Kernel) -> str:
+        """Return a barrier; products of groups see what was written before one of the cube."""
+        if scope != "cube":
+            return "__syncwarp();"
+        return f"{PROXY} __syncthreads();" if has_groups(kernel) else "__syncthreads();"
 
     def plane_head(self, kernel: Kernel) -> list[str]:
         """Return the place in the plane and the mask of the plane's units in their warp."""
@@ -344,7 +363,7 @@ class Cuda(Dialect):
 
 
 def shared_bytes(kernel: Kernel) -> int:
-    """Return the bytes of shared memory of a cube, each array on a multiple of 16.
+    """Return the bytes of shared memory of a cube, each array on a multiple of what it needs.
 
     Example:
         >>> from burn_cube import Builder
@@ -354,10 +373,10 @@ def shared_bytes(kernel: Kernel) -> int:
         >>> shared_bytes(b.finish())
         16
     """
-    total = 0
+    total, grain = 0, grain_of(kernel)
     for op in walk(kernel.body):
         if op.name == "alloc" and op.type.space == "shared":
-            total += -(-op.attrs["size"] * size_of(op.type.elem) // 16) * 16
+            total += -(-op.attrs["size"] * size_of(op.type.elem) // grain) * grain
     return total
 
 

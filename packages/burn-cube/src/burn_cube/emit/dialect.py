@@ -92,7 +92,7 @@ class Dialect(ABC):
         """Return the number of a unit or cube, or the count of cubes, along an axis."""
 
     @abstractmethod
-    def barrier(self, scope: str) -> str:
+    def barrier(self, scope: str, kernel: Kernel) -> str:
         """Return a barrier of the cube or the plane."""
 
     @abstractmethod
@@ -134,6 +134,10 @@ class Dialect(ABC):
     def asks(self, kernel: Kernel) -> bool:
         """Return whether shared memory is asked for at the launch instead of declared."""
         return False
+
+    def grain(self, kernel: Kernel) -> int:
+        """Return the bytes at multiples of which arrays begin in what the launch asks for."""
+        return 16
 
     def dynamic(self, dtype: DType, name: str, offset: int) -> list[str]:
         """Return the declaration of shared memory at an offset of what the launch asks for."""

@@ -190,7 +190,7 @@ class OpenCl(Dialect):
         word = {"unit": "get_local_id", "cube": "get_group_id", "count": "get_num_groups"}[what]
         return f"{word}({axis})"
 
-    def barrier(self, scope: str) -> str:
+    def barrier(self, scope: str, kernel: Kernel) -> str:
         """Return a barrier; the one of a plane is that of its cube."""
         return "barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);"
 

@@ -8,6 +8,10 @@ order of their own.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
 from burn_cube.builder import Builder
 from burn_cube.frontend.memory import ArrayVal
 from burn_cube.frontend.values import Val, swap_builder
@@ -19,6 +23,12 @@ from burn_cube.types import Tile
 from burn_std.dtypes import float32, uint32
 
 
+# Operations on tiles whose result is none.
+OF_TILES = frozenset({"tile_store", "tile_element", "group_mma", "group_wait"})
+# Halves of a line, of a chunk, and lines of the pattern in which operands of groups lie.
+LINE, CHUNK, LINES = 64, 8, 8
+
+
 def tiles_in_memory(kernel: Kernel) -> Kernel:
     """Replace tile operations in place; return the kernel."""
     if not any(isinstance(op.type, Tile) for op in walk(kernel.body)):
@@ -26,7 +36,7 @@ def tiles_in_memory(kernel: Kernel) -> Kernel:
     made: dict[Op, ArrayVal] = {}
 
     def rule(op: Op, builder: Builder) -> Op | None:
-        tile = isinstance(op.type, Tile) or op.name in ("tile_store", "tile_element")
+        tile = isinstance(op.type, Tile) or op.name in OF_TILES
         if not tile and not (op.name == "set" and isinstance(op.args[0].type, Tile)):
             return None
         before = swap_builder(builder)
@@ -172,6 +182,56 @@ class _Tiles:
                 x = cast(left[row + k], float32)
                 y = cast(right[col + k * b.type.cols], float32)
                 new[at] = fma(x, y, new[at])
+
+
+    def group_mma(self, op: Op) -> None:
+        attrs, count = op.attrs, op.attrs["columns"]
+        steps, held = attrs["steps"], attrs["held"]
+        slots, rest = op.args[:count], op.args[count:]
+        memories, places = (rest[:1], rest[1:]) if held else (rest[:2], rest[2:])
+        tile = Tile("acc", float32, 16, 16)
+        own = self.lane() // 4
+        row = Val(self.builder.special("plane_pos")) % 4 * 16
+        if attrs["fresh"]:
+            for slot in slots:
+                for at, _ in self.elements(tile):
+                    self.made[slot][at] = Val(self.builder.const(0.0, float32))
+        for left, right in zip(places[:steps], places[steps:], strict=True):
+            for number, slot in enumerate(slots):
+                acc = self.made[slot]
+                with self._loop(8) as at, self._loop(16) as k:
+                    m = own + (at >> 1 & 1) * 8
+                    n = self.lane() % 4 * 2 + (at & 1) + (at >> 2) * 8 + number * 16
+                    if held:
+                        x = self.made[left][self.first(left.type) + m * 16 + k]
+                    else:
+                        x = self._grouped(memories[0], left, row + m, k, attrs, 0)
+                    y = self._grouped(memories[-1], right, n, k, attrs, 1)
+                    acc[at] = fma(cast(x, float32), cast(y, float32), acc[at])
+
+    def group_wait(self, op: Op) -> None:
+        pass
+
+    @contextmanager
+    def _loop(self, count: int) -> Iterator[Val]:
+        start, stop = (self.builder.const(n, self.builder.index) for n in (0, count))
+        with self.builder.for_(start, stop) as number:
+            yield Val(number)
+
+    def _grouped(
+        self, memory: Op, place: Op, outer: Val, k: Val, attrs: dict[str, Any], side: int
+    ) -> Val:
+        """Return an element of an operand of a group, by its row or column and its depth."""
+        start = cast(Val(place), self.builder.index)
+        line, column = start // LINE, start % LINE
+        if attrs["turned"][side]:
+            line = line + outer // LINE * attrs["span"][side] + k
+            column = column + outer % LINE
+        else:
+            line, column = line + outer, column + k
+        chunk = (column // CHUNK) ^ (line % LINES)
+        found: Val = ArrayVal(memory)[line * LINE + chunk * CHUNK + column % CHUNK]
+        return found
 
 
 def _tf32(value: Val) -> Val:

@@ -20,6 +20,7 @@ import numpy as np
 
 from burn_cube.emit.c_like import Source, emit
 from burn_cube.emit.cuda import Architecture, Cuda
+from burn_cube.emit.cuda_groups import GROUPS_OF, has_groups
 from burn_cube.errors import LaunchError
 from burn_cube.ir import Kernel, walk
 from burn_cube.runtime.arguments import (
@@ -293,6 +294,9 @@ class CudaRuntime(QueuedRuntime):
         # Code for this very chip, or PTX where the chip is newer than the compiler.
         exact = self._target == self.capability
         arch = f"--gpu-architecture={'sm' if exact else 'compute'}_{self._target}"
+        if self.capability == GROUPS_OF and has_groups(source.kernel):
+            # What only this architecture has, and none after it.
+            arch += "a"
         program = nvrtc.createProgram(source.text, f"{source.entry}.cu", [], [])
         try:
             nvrtc.compileProgram(program, (arch, *options))
@@ -451,6 +455,7 @@ def properties_of(facts: dict[str, Any], shared: int) -> Properties:
         capabilities=frozenset(
             {"fp64", "print", "float_atomics", "planes", "graphs"}
             | ({"tensor_cores"} if int(facts["major"]) >= 8 else set())
+            | ({"groups"} if int(facts["major"]) * 10 + int(facts["minor"]) == GROUPS_OF else set())
         ),
     )
 

@@ -1,0 +1,190 @@
+"""Products of halves by groups of four planes, whose operands stay in shared memory.
+
+As in `matmul_tiles` a cube computes a block of the result, and blocks of both operands pass
+through a ring of shared memory. Here they lie in the lines that `group_mma` reads, and one product
+is still under way while the next block is waited for.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from burn_cube import Kernel
+from burn_cube_backend.code import Buf, Code, Val
+from burn_cube_backend.kernels.matmul_tiles import Lies, Spec, place_of
+from burn_cube_backend.tiles import (
+    CHUNK,
+    GROUP_ROWS,
+    GROUP_UNITS,
+    LINE,
+    SIDE,
+    Groups,
+    Tiles,
+    column_of,
+    half_of,
+)
+
+
+class GroupBlock(NamedTuple):
+    """How a cube cuts its work.
+
+    Attributes:
+        groups: groups of four planes, down and across.
+        tile: rows and columns of the result that a group has: multiples of 64, and of 16 up to 256.
+        stages: blocks in the ring.
+        pending: products that are under way while the next block is waited for, 0 or 1.
+    """
+
+    groups: tuple[int, int]
+    tile: tuple[int, int]
+    stages: int
+    pending: int = 1
+
+    @property
+    def depth(self) -> int:
+        """Depth of a step: one line."""
+        return LINE
+
+    @property
+    def rows(self) -> int:
+        """Rows of the result of a cube."""
+        return self.groups[0] * self.tile[0]
+
+    @property
+    def columns(self) -> int:
+        """Columns of the result of a cube."""
+        return self.groups[1] * self.tile[1]
+
+    @property
+    def units(self) -> int:
+        """Units of a cube."""
+        return self.groups[0] * self.groups[1] * GROUP_UNITS
+
+
+class _Ring:
+    """One operand in shared memory: a line for each row or column, or panels of lines of depth."""
+
+    def __init__(
+        self, code: Code, far: Buf, s: Spec, extent: int, along: bool, lies: Lies, stages: int,
+        units: int,
+    ) -> None:  # fmt: skip
+        self.code, self.far, self.along, self.lies = code, far, along, lies
+        self.lines = extent
+        self.size = extent * LINE
+        self.near = code.shared(s.dtype, self.size * stages)
+        # A unit has one chunk of every `hop`-th line, always the same one of the pattern.
+        chunks = LINE // CHUNK
+        unit = code.special("unit_pos")
+        self.hop = units // chunks
+        self.line, chunk = unit // chunks, unit % chunks
+        self.column = chunk * CHUNK
+        self.at = self.line * LINE + (chunk ^ (self.line % 8)) * CHUNK
+        line0, place0 = (lies.first, lies.start) if along else (lies.start, lies.first)
+        self.source = lies.head + (line0 + self.line) * lies.lead + place0 + self.column
+
+    def bring(self, slot: Val, step: Val) -> None:
+        """Start copies of the block of a step; what is outside becomes zeros."""
+        b, lies = self.code.b, self.lies
+        depth = step * LINE
+        source = self.source + (depth if self.along else depth * lies.lead)
+        target = slot * self.size + self.at
+        at = lies.start + depth
+        for part in range(self.lines // self.hop):
+            first = part * self.hop
+            if self.along:
+                inside = (lies.first + self.line + first < lies.extent) & (
+                    at + self.column < lies.stop
+                )
+                more = lies.lead * first
+            else:
+                panel, deep = first // LINE * LINE, first % LINE
+                inside = (at + self.line + deep < lies.stop) & (
+                    lies.first + self.column + panel < lies.extent
+                )
+                more = lies.lead * deep + panel
+            b.async_copy(
+                self.near.op, (target + first * LINE).op, self.far.op, (source + more).op, CHUNK,
+                True, inside.op,
+            )  # fmt: skip
+
+    def places(self, slot: Val, first: Val) -> list[Val]:
+        """Return where the operand begins at a row or column, at each step of a block."""
+        start = slot * self.size + first * LINE
+        each = SIDE if self.along else SIDE * LINE
+        return [start + step * each for step in range(LINE // SIDE)]
+
+
+def group_kernel(s: Spec, block: GroupBlock) -> Kernel:
+    """Write out = x y for a batch; grid and parameters are those of `matmul_tiles`."""
+    code = Code("matmul_groups", s.places, block.units)
+    b = code.b
+    out, x, y = code.buffer("out", s.out), code.buffer("x", s.dtype), code.buffer("y", s.dtype)
+    m, n, k = (code.place(p) for p in "mnk")
+    part_depth = code.place("part_depth")
+    x0, y0, x_lead, y_lead = (code.place(p) for p in ("x0", "y0", "x_lead", "y_lead"))
+    extents = code.places("extent", s.rank)
+    x_strides, y_strides = code.places("x_stride", s.rank), code.places("y_stride", s.rank)
+    batch = code.special("cube_pos_z")
+    coords = code.coords(batch, extents)
+    x_head, y_head = code.walk(x0, coords, x_strides), code.walk(y0, coords, y_strides)
+    part, parts = code.special("cube_pos_y"), code.special("cube_count_y")
+    row0, column0 = place_of(code, block.rows, block.columns, m, n)
+    start = part * part_depth
+    stop = (start + part_depth).call("min", k)
+    steps = (stop - start + (LINE - 1)) // LINE
+    left = _Ring(
+        code, x, s, block.rows, not s.turned[0], Lies(x_head, x_lead, row0, start, stop, m),
+        block.stages, block.units,
+    )  # fmt: skip
+    right = _Ring(
+        code, y, s, block.columns, s.turned[1], Lies(y_head, y_lead, column0, start, stop, n),
+        block.stages, block.units,
+    )  # fmt: skip
+    tiles, groups = Tiles(code, s.dtype), Groups(code)
+    # Blocks that are brought before they are needed.
+    ahead = block.stages - 1 - block.pending
+    for number in range(ahead):
+        with code.when(code.at(number) < steps):
+            left.bring(code.at(number), code.at(number))
+            right.bring(code.at(number), code.at(number))
+        b.async_commit()
+    group = code.special("unit_pos") // GROUP_UNITS
+    down = (group // block.groups[1]) * block.tile[0]
+    across = (group % block.groups[1]) * block.tile[1]
+    high, wide = block.tile[0] // GROUP_ROWS, block.tile[1] // SIDE
+    sums = [[tiles.slot() for _ in range(wide)] for _ in range(high)]
+    slot, next_slot = code.local(s.places), code.local(s.places, ahead)
+    with code.loop(0, steps) as step:
+        b.async_wait(ahead - 1)
+        code.barrier()
+        here = slot.get()
+        for i, row in enumerate(sums):
+            groups.add(
+                row, (left.near, left.places(here, down + i * GROUP_ROWS)), right.near,
+                right.places(here, across), (not left.along, not right.along),
+            )  # fmt: skip
+        # What was multiplied in the step before makes room, once every group is behind it.
+        with code.when(step + ahead < steps):
+            left.bring(next_slot.get(), step + ahead)
+            right.bring(next_slot.get(), step + ahead)
+        b.async_commit()
+        b.group_wait((), block.pending * high) if block.pending else groups.wait(
+            [c for row in sums for c in row]
+        )
+        for turn in (slot, next_slot):
+            following = turn.get() + 1
+            turn.set(following.eq(block.stages).pick(0, following))
+    groups.wait([c for row in sums for c in row])
+    base = (batch * parts + part) * m
+    plane = code.special("plane_pos") % 4
+    for i in range(high):
+        first = row0 + down + (plane * SIDE + tiles.row + i * GROUP_ROWS)
+        for j in range(wide):
+            held = tiles.elements(b.get(sums[i][j]))
+            for number in (0, 2, 4, 6):
+                line = first + 8 * half_of(number)
+                column = column0 + across + (tiles.column + (j * SIDE + column_of(number)))
+                with code.when((line < m) & (column < n)):
+                    pair = [e.cast(s.out).op for e in held[number : number + 2]]
+                    b.store(out.op, ((base + line) * n + column).op, b.vector(*pair))
+    return code.finish()
