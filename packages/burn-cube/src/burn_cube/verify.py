@@ -11,12 +11,8 @@ from burn_cube.errors import KernelError
 from burn_cube.ir import Kernel, Op, Region, walk
 from burn_cube.operations import CUBE_FACTS, is_pure
 
-TOGETHER = frozenset(
-    {
-        "barrier", "plane", "tile_load", "tile_store", "tile_mma", "tile_fill", "tile_operand",
-        "group_mma", "group_wait",
-    }  # fmt: skip
-)
+TILES = ("tile_load", "tile_store", "tile_mma", "tile_fill", "tile_operand")
+TOGETHER = frozenset({"barrier", "plane", "group_mma", "group_wait", *TILES})
 
 
 def verify(kernel: Kernel) -> None:

@@ -118,7 +118,6 @@ class Rows:
                     self.near.op, at.op, self.far.op, source.op, CHUNK, True, inside
                 )  # fmt: skip
 
-
     def _along(self, row: Val, chunk: Val) -> Val:
         """Return how far behind the start of its line a chunk lies."""
         if not self.grouped:

@@ -115,9 +115,7 @@ class _Ring:
     `along` says that lines run along the depth.
     """
 
-    def __init__(
-        self, code: Code, far: Buf, s: Spec, extent: int, along: bool, lies: Lies
-    ) -> None:
+    def __init__(self, code: Code, far: Buf, s: Spec, extent: int, along: bool, lies: Lies) -> None:
         self.code, self.far, self.s, self.along, self.lies = code, far, s, along, lies
         self.lines, self.width = (extent, s.block.depth) if along else (s.block.depth, extent)
         self.stride = self.width + CHUNK

@@ -1,8 +1,9 @@
 """How values are combined at indices: one unit per line, or one per run of equal places.
 
-On a processor a unit walks all positions that fall into its line. On a GPU long lines are sorted by
-the place they write first, stably; then each run of equal places has a unit of its own. Both add in
-the order of the positions, so results are the same in every run.
+On a processor a unit walks all positions that fall into its line. On a GPU positions of long lines
+are chained by the place that they write to (`chains`), or, if they are many, sorted by it, stably;
+then each chain or run of equal places has a unit of its own. All add in the order of the positions,
+so results are the same in every run.
 """
 
 from __future__ import annotations
@@ -11,13 +12,15 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from burn_cube import Kernel
-from burn_cube_backend.code import Code, Val
+from burn_cube_backend.code import UNITS, Code, Val
 from burn_cube_backend.engine import Engine
 from burn_cube_backend.geometry import Ints, size_of
+from burn_cube_backend.kernels import chains
 from burn_cube_backend.kernels.sort import arranged
 from burn_cube_backend.kernels.watch import Watch
 from burn_cube_backend.kernels.writers_rows import combine, put_panels
 from burn_cube_backend.payload import CubeTensor
+from burn_cube_backend.tiles import PLANE
 from burn_std import DType, dtypes as d
 
 # Positions of a line from which sorting them pays on a GPU.
@@ -215,6 +218,32 @@ def runs_kernel(
     return code.finish()
 
 
+def put_chained(
+    engine: Engine, out: CubeTensor, source: CubeTensor, keys: CubeTensor, lines: Walk,
+    inner: Walk, mode: str, places: DType,
+) -> None:  # fmt: skip
+    """Combine after chaining the positions that write to one place."""
+    length = inner.size
+    links = engine.empty((length,), d.int32)
+    engine.cubes(
+        chains.links_kernel, (keys.dtype, places), -(-length * PLANE // UNITS),
+        [links.buf, keys.buf, length],
+    )  # fmt: skip
+    # Lines that lie side by side in both are taken several at a time.
+    lanes = 4 if lines.extents[-1] % 4 == 0 and lines.out[-1] == lines.source[-1] == 1 else 1
+    extents = (*lines.extents[:-1], lines.extents[-1] // lanes)
+    steps = [(*walk[:-1], walk[-1] * lanes) for walk in (lines.out, lines.source)]
+    each = size_of(extents)
+    args = [
+        out.buf, source.buf, keys.buf, links.buf, length * each, each, length, out.size,
+        source.offset, *extents, *steps[0], *steps[1], *inner.extents, *inner.source,
+    ]  # fmt: skip
+    spec = chains.Chained(
+        mode, out.dtype, source.dtype, keys.dtype, lanes, len(extents), len(inner.extents), places
+    )
+    engine.run(chains.chains_kernel, (spec,), length * each, args)
+
+
 def put_sorted(
     engine: Engine, out: CubeTensor, source: CubeTensor, targets: Sequence[Target], lines: Walk,
     inner: Walk, mode: str, negative: bool,
@@ -235,6 +264,9 @@ def put_sorted(
     ]  # fmt: skip
     kinds = tuple(t.dtype for t in tensors)
     engine.run(places_kernel, (kind, kinds, negative, len(inner.extents), places), length, args)
+    if length <= chains.MOST:
+        put_chained(engine, out, source, keys, lines, inner, mode, places)
+        return
     keys, sequence = arranged(engine, keys, nowhere.bit_length())
     args = [
         out.buf, source.buf, keys.buf, sequence.buf, length * count, count, length, nowhere,

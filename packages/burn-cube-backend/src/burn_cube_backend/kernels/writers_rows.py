@@ -24,17 +24,20 @@ PANEL = 64
 STEP, ELEMENT = 12.0, 1.5
 
 
-def combine(out: Buf, at: Val, value: Val, mode: str) -> None:
-    """Write the combination of an element with a value."""
+def merged(old: Val, value: Val, mode: str) -> Val:
+    """Return the combination of an element with a value."""
     if mode == "assign":
-        out[at] = value
-        return
-    old = out[at]
+        return value
     if value.dtype.is_bool:
         name = "or" if mode in ("add", "amax") else "and"
     else:
         name = {"add": "add", "multiply": "mul", "amin": "min", "amax": "max"}[mode]
-    out[at] = old.call(name, value)
+    return old.call(name, value)
+
+
+def combine(out: Buf, at: Val, value: Val, mode: str) -> None:
+    """Write the combination of an element with a value."""
+    out[at] = value if mode == "assign" else merged(out[at], value, mode)
 
 
 class Panels(NamedTuple):

@@ -94,7 +94,7 @@ def _product(op: Op, writer: MemoryWriter) -> None:
         writer.line(
             f'asm volatile("{{.reg .pred p; setp.ne.b32 p, %{at + 1}, 0; '
             f"wgmma.mma_async.sync.aligned.{shape}.f32.{kind}.{kind} "
-            f"{{{outs}}}, {first}, %{at}, p, 1, 1, {order};}}\" "
+            f'{{{outs}}}, {first}, %{at}, p, 1, 1, {order};}}" '
             f': {bound} : {", ".join(inputs)} : "memory");'
         )
     writer.line('asm volatile("wgmma.commit_group.sync.aligned;" : : : "memory");')

@@ -22,7 +22,6 @@ from burn_cube.lowering.rewrite import rewrite
 from burn_cube.types import Tile
 from burn_std.dtypes import float32, uint32
 
-
 # Operations on tiles whose result is none.
 OF_TILES = frozenset({"tile_store", "tile_element", "group_mma", "group_wait"})
 # Halves of a line, of a chunk, and lines of the pattern in which operands of groups lie.
@@ -182,7 +181,6 @@ class _Tiles:
                 x = cast(left[row + k], float32)
                 y = cast(right[col + k * b.type.cols], float32)
                 new[at] = fma(x, y, new[at])
-
 
     def group_mma(self, op: Op) -> None:
         attrs, count = op.attrs, op.attrs["columns"]
