@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import replace
 from typing import Any
 
@@ -17,12 +18,23 @@ RNG = np.random.default_rng(3)
 
 @pytest.fixture(scope="module")
 def gpu() -> CubeBackend:
+    return made_gpu()
+
+
+@pytest.fixture(scope="module", params=["tiles", "groups"])
+def cores(request: pytest.FixtureRequest) -> CubeBackend:
+    """A GPU with tensor cores, which multiply for one plane or for four."""
+    return made_gpu({"groups"} if request.param == "groups" else set())
+
+
+def made_gpu(more: Collection[str] = ()) -> CubeBackend:
+    """Return the interpreter as a GPU with tensor cores, and what more it has."""
     made = interp.create(0)
     runtime = made.engine.client.runtime
     facts = replace(
         runtime.properties,
         kind="gpu",
-        capabilities=frozenset({"fp64", "planes", "tensor_cores"}),
+        capabilities=frozenset({"fp64", "planes", "tensor_cores", *more}),
         index=d.int32,
         units=2,
         shared_bytes=227 << 10,
@@ -130,11 +142,12 @@ FLASH = {
     "grouped": ((2, 4, 5, 16), (2, 2, 70, 16), 32, None, False),
     "masked": ((1, 2, 20, 16), (1, 2, 67, 16), 16, bool, True),
     "biased": ((2, 1, 9, 16), (2, 1, 33, 16), 16, np.float32, False),
+    "wide": ((1, 1, 20, 80), (1, 1, 70, 80), 96, None, True),
 }
 
 
 @pytest.mark.parametrize("name", FLASH)
-def test_attention_of_halves_on_tensor_cores(gpu: CubeBackend, name: str) -> None:
+def test_attention_of_halves_on_tensor_cores(cores: CubeBackend, name: str) -> None:
     q_shape, k_shape, width, kind, causal = FLASH[name]
     q = RNG.standard_normal(q_shape).astype(np.float16)
     k = RNG.standard_normal(k_shape).astype(np.float16)
@@ -147,18 +160,18 @@ def test_attention_of_halves_on_tensor_cores(gpu: CubeBackend, name: str) -> Non
             mask[3] = False
     scale = 0.3
     attrs = (causal, q_shape[1] != k_shape[1], scale)
-    found, _ = run(gpu, "attention", q, k, v, mask, attrs=attrs)
+    found, _ = run(cores, "attention", q, k, v, mask, attrs=attrs)
     wanted = attended(q, k, v, mask, causal, scale)
     np.testing.assert_allclose(found.astype(np.float64), wanted, rtol=2e-2, atol=4e-3)
 
 
-PRODUCTS = [(1, 40, 24, 40), (3, 8, 130, 16), (1, 16, 8, 1100)]
+PRODUCTS = [(1, 40, 24, 40), (3, 8, 130, 16), (1, 16, 8, 1100), (1, 136, 264, 72)]
 
 
 @pytest.mark.parametrize("size", PRODUCTS, ids=str)
 @pytest.mark.parametrize("turned", [(False, False), (True, True), (False, True)], ids=str)
 def test_products_of_halves_on_tensor_cores(
-    gpu: CubeBackend, size: tuple[int, ...], turned: tuple[bool, bool]
+    cores: CubeBackend, size: tuple[int, ...], turned: tuple[bool, bool]
 ) -> None:
     batch, m, n, k = size
     x = RNG.integers(-4, 5, (batch, m, k)).astype(np.float16)
@@ -166,9 +179,9 @@ def test_products_of_halves_on_tensor_cores(
     given = []
     for t, turn in zip((x, y), turned, strict=True):
         laid = np.ascontiguousarray(t.swapaxes(1, 2)) if turn else t
-        made = gpu.from_numpy(laid, True)
-        given.append(gpu.execute(CATALOG["permute"], [made], ((0, 2, 1),)) if turn else made)
-    found = gpu.to_numpy(gpu.execute(CATALOG["matmul"], given, ()))
+        made = cores.from_numpy(laid, True)
+        given.append(cores.execute(CATALOG["permute"], [made], ((0, 2, 1),)) if turn else made)
+    found = cores.to_numpy(cores.execute(CATALOG["matmul"], given, ()))
     wanted = x.astype(np.float64) @ y.astype(np.float64)
     np.testing.assert_array_equal(found, wanted.astype(np.float16))
 
@@ -187,7 +200,7 @@ def slopes(g: Any, q: Any, k: Any, v: Any, mask: Any, causal: bool, scale: float
 
 
 @pytest.mark.parametrize("name", FLASH)
-def test_gradients_of_attention_on_tensor_cores(gpu: CubeBackend, name: str) -> None:
+def test_gradients_of_attention_on_tensor_cores(cores: CubeBackend, name: str) -> None:
     q_shape, k_shape, width, kind, causal = FLASH[name]
     q = RNG.standard_normal(q_shape).astype(np.float16)
     k = RNG.standard_normal(k_shape).astype(np.float16)
@@ -200,8 +213,8 @@ def test_gradients_of_attention_on_tensor_cores(gpu: CubeBackend, name: str) -> 
         if kind is bool:
             mask[3] = False
     attrs = (causal, q_shape[1] != k_shape[1], 0.3)
-    made = run(gpu, "attention", q, k, v, mask, attrs=attrs)
-    found = run(gpu, "attention_backward", g, q, k, v, mask, *made, attrs=attrs)
+    made = run(cores, "attention", q, k, v, mask, attrs=attrs)
+    found = run(cores, "attention_backward", g, q, k, v, mask, *made, attrs=attrs)
     wanted = slopes(g, q, k, v, mask, causal, 0.3)
     for one, two in zip(found, wanted, strict=True):
         np.testing.assert_allclose(one.astype(np.float64), two, rtol=3e-2, atol=1e-2)

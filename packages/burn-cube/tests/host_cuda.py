@@ -12,6 +12,7 @@ import subprocess
 HEADER = r"""
 #include <cmath>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <tuple>
 #include <type_traits>
@@ -121,6 +122,37 @@ template <typename O> static O host_ldmatrix(const unsigned short* row, bool tra
   __syncthreads();
   return o;
 }
+// Four planes: operands are found by what a descriptor says, sums are those of the planes.
+static unsigned char* asked_start;
+static const unsigned* held_left[1024];
+static unsigned short described(unsigned long long at, bool turned, int outer, int k) {
+  const unsigned long long start = (at & 0x3fff) << 4, leading = (at >> 16 & 0x3fff) << 4,
+    stride = (at >> 32 & 0x3fff) << 4;
+  if (at >> 62 != 1 || (at >> 49 & 7)) std::abort();
+  unsigned long long place = start;
+  if (turned) place += outer / 64 * leading + k / 8 * stride + k % 8 * 128 + outer % 64 * 2;
+  else place += outer / 8 * stride + outer % 8 * 128 + k * 2;
+  place ^= (place >> 7 & 7) << 4;
+  return *(const unsigned short*)(asked_start + place);
+}
+template <int TILES, int KIND, bool LA, bool RA>
+static void host_group(float** sums, const unsigned* held, unsigned long long left,
+                       unsigned long long right, bool keep) {
+  const unsigned me = linear(), base = me - me % 32, g = me % 32 / 4, t = me % 4;
+  if (held) { held_left[me] = held; __syncthreads(); }
+  for (int n = 0; n < TILES * 8; ++n) {
+    const int row = g + (n / 2 % 2) * 8, col = t * 2 + n % 2 + n / 4 * 8;
+    float total = keep ? *sums[n] : 0.0f;
+    for (int k = 0; k < 16; ++k) {
+      const float a = held
+        ? element(KIND, held_left[base + row % 8 * 4 + k % 8 / 2][row / 8 + 2 * (k / 8)], k % 2)
+        : element(KIND, described(left, LA, me / 32 % 4 * 16 + row, k), 0);
+      total += a * element(KIND, described(right, RA, col, k), 0);
+    }
+    *sums[n] = total;
+  }
+  __syncthreads();
+}
 template <typename... A, size_t... I>
 static void call(void (*f)(A...), void** p, std::index_sequence<I...>) {
   f(*(std::remove_const_t<A>*)p[I]...);
@@ -170,6 +202,10 @@ TWINS = {
     'u16 h; asm("cvt.rn.f16.f32 %0, %1;" : "=h"(h) : "f"(x)); return h;':
         "return as<u16>((_Float16)x);",
     "__shared__ alignas(16)": "alignas(16) static",
+    "extern __shared__ __align__(1024) u8 asked_shared[];":
+        "alignas(1024) static u8 asked_shared[232448]; asked_start = asked_shared;",
+    'asm("{.reg .u64 s; cvta.to.shared.u64 s, %1; cvt.u32.u64 %0, s;}" : "=r"(place) : "l"(p));\n'
+    "  return place;": "return (u32)((const unsigned char*)p - asked_start);",
 }  # fmt: skip
 
 
@@ -193,6 +229,35 @@ BLOCKS = {
 }  # fmt: skip
 
 
+# A product of four planes: its columns, kind, order of lines, sums and inputs.
+GROUP = re.compile(
+    r'asm volatile\("\{\.reg \.pred p; setp[^"]*m64n(\d+)k16\.f32\.(b?f16)\.[^"]*'
+    r'p, 1, 1, ([01, ]+);\}" : (.*?) : (.*?) : "memory"\);'
+)
+GROUP_ORDER = re.compile(
+    r'asm volatile\("(?:wgmma\.(?:fence|commit_group|wait_group)\.sync\.aligned[^"]*'
+    r'|fence\.proxy\.async[^"]*)" : .*?: "memory"\);'
+)
+
+
+def _group(found):
+    columns, kind, order, sums, inputs = found.groups()
+    sums = ", ".join(f"&{name}" for name in re.findall(r"\((v\d+)\)", sums))
+    parts = re.split(r', (?="[lrn]"\()', inputs)
+    given = [part[part.index("(") + 1 : -1] for part in parts]
+    held = len(given) == 6
+    turned = [int(n) for n in order.split(", ")]
+    turned = [0, *turned] if held else turned
+    left = given[:-2]
+    call = (
+        f"host_group<{int(columns) // 16}, {int(kind == 'bf16')}, {turned[0]}, {turned[1]}>"
+        f"(group_sums, {'group_left' if held else 'nullptr'}, {'0' if held else left[0]}, "
+        f"{given[-2]}, {given[-1]});"
+    )
+    words = f"const unsigned group_left[] = {{{', '.join(left)}}}; " if held else ""
+    return f"{{ float* group_sums[] = {{{sums}}}; {words}{call} }}"
+
+
 def available():
     """Return whether there is a compiler that knows half floats."""
     return shutil.which("g++") is not None
@@ -206,6 +271,7 @@ def build(sources, folder):
             text = text.replace(ptx, twin)
         for pattern, twin in BLOCKS.items():
             text = re.sub(pattern, twin, text, flags=re.DOTALL)
+        text = GROUP_ORDER.sub("", GROUP.sub(_group, text))
         macros = set(re.findall(r"^#define (\w+)", text, re.MULTILINE))
         entry = re.search(r"__global__ void __launch_bounds__\(\d+\) (\w+)\(", text)[1]
         units += [

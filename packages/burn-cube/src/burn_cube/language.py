@@ -555,6 +555,7 @@ def group_place(line: Any, column: Any) -> Val:
 
     Chunks of eight columns are swizzled: chunk c of line l lies at c ^ (l % 8).
     """
+    line, column = (Val(index_op(n)) for n in (line, column))
     chunk = binary("xor", binary("truncdiv", column, 8), binary("rem", line, 8))
     head = binary("add", binary("mul", line, 64), binary("mul", chunk, 8))
     return binary("add", head, binary("rem", column, 8))

@@ -173,7 +173,10 @@ def forward_plan(engine: Engine, o: Operands, causal: bool, scale: float | None)
     count = size_of(o.shape)
     index = engine.index_dtype(*tensors, count=count)
     kind = None if mask is None else mask.dtype
-    shape = flash.Shape(q.dtype, depth, width, len(o.extents), causal, kind, PLANES, BLOCK, index)
+    grouped = "groups" in engine.client.properties.capabilities
+    shape = flash.Shape(
+        q.dtype, depth, width, len(o.extents), causal, kind, PLANES, BLOCK, index, grouped
+    )  # fmt: skip
     places = (
         rows, keys, factor(depth, scale) * flash.LOG2E, *numbers(o, tensors, o.strides),
         *([] if mask is None else [mask.strides[-1]]),
@@ -257,7 +260,8 @@ def backward(
     kind = None if o.mask is None else o.mask.dtype
     block = BLOCK if max(depth, width) <= flash_backward.KEPT else BLOCK // 2
     shape = flash.Shape(
-        q.dtype, depth, width, len(extents), causal, kind, PLANES, block, index
+        q.dtype, depth, width, len(extents), causal, kind, PLANES, block, index,
+        "groups" in engine.client.properties.capabilities,
     )  # fmt: skip
     own = factor(depth, scale)
     group = o.group or 1

@@ -18,7 +18,7 @@ from burn_cube_backend.geometry import (
     reshaped,
     size_of,
 )
-from burn_cube_backend.kernels import blas, cublas, matmul_tiles
+from burn_cube_backend.kernels import blas, cublas, matmul_calls
 from burn_cube_backend.kernels.maps import computed, converted, wide
 from burn_cube_backend.payload import CubeTensor
 from burn_cube_backend.table import kernel, maker
@@ -186,7 +186,7 @@ def product(engine: Engine, x: CubeTensor, y: CubeTensor) -> CubeTensor:
     if made is None:
         made = cublas.product(engine, x, y)
     if made is None:
-        made = matmul_tiles.product(engine, x, y)
+        made = matmul_calls.product(engine, x, y)
     if made is not None:
         return made
     batch = broadcast_shape([x.shape[:-2], y.shape[:-2]])

@@ -13,21 +13,8 @@ from typing import NamedTuple
 from burn_cube import Kernel
 from burn_cube.spi import Op
 from burn_cube_backend.code import Buf, Code, Val
-from burn_cube_backend.engine import Engine
-from burn_cube_backend.geometry import (
-    Ints,
-    broadcast_shape,
-    broadcast_strides,
-    collapse,
-    dense,
-    size_of,
-)
-from burn_cube_backend.kernels.maps import HALVES
-from burn_cube_backend.kernels.reduce import reduce
-from burn_cube_backend.kernels.reduction import Reducer
-from burn_cube_backend.payload import CubeTensor
 from burn_cube_backend.tiles import CHUNK, PLANE, SIDE, Tiles, column_of, half_of
-from burn_std import DType, dtypes as d
+from burn_std import DType
 
 
 class Block(NamedTuple):
@@ -61,12 +48,8 @@ class Block(NamedTuple):
         return self.planes[0] * self.planes[1] * PLANE
 
 
-LARGE = Block((2, 4), (64, 64), 64, 3)
-SMALL = Block((2, 2), (32, 32), 64, 3)
 # Neighbouring rows of blocks whose cubes run one after the other: they share columns in the cache.
 GROUP = 8
-# Parts of the depth at most, and steps that each has at least.
-PARTS, STEPS = 16, 8
 
 
 class Spec(NamedTuple):
@@ -76,7 +59,6 @@ class Spec(NamedTuple):
         dtype: of the operands.
         out: dtype of the result.
         turned: whether the left and the right operand lie by columns.
-        block: how a cube cuts its work.
         rank: dims of the batch.
         places: dtype of places.
     """
@@ -84,7 +66,6 @@ class Spec(NamedTuple):
     dtype: DType
     out: DType
     turned: tuple[bool, bool]
-    block: Block
     rank: int
     places: DType
 
@@ -115,16 +96,18 @@ class _Ring:
     `along` says that lines run along the depth.
     """
 
-    def __init__(self, code: Code, far: Buf, s: Spec, extent: int, along: bool, lies: Lies) -> None:
-        self.code, self.far, self.s, self.along, self.lies = code, far, s, along, lies
-        self.lines, self.width = (extent, s.block.depth) if along else (s.block.depth, extent)
+    def __init__(
+        self, code: Code, far: Buf, s: Spec, block: Block, extent: int, along: bool, lies: Lies
+    ) -> None:
+        self.code, self.far, self.block, self.along, self.lies = code, far, block, along, lies
+        self.lines, self.width = (extent, block.depth) if along else (block.depth, extent)
         self.stride = self.width + CHUNK
         self.size = self.lines * self.stride
-        self.near = code.shared(s.dtype, self.size * s.block.stages)
+        self.near = code.shared(s.dtype, self.size * block.stages)
         # A unit has one chunk of every `hop`-th line.
         chunks = self.width // CHUNK
         unit = code.special("unit_pos")
-        self.hop = s.block.units // chunks
+        self.hop = block.units // chunks
         self.line, self.column = unit // chunks, (unit % chunks) * CHUNK
         line0, place0 = (lies.first, lies.start) if along else (lies.start, lies.first)
         self.source = lies.head + (line0 + self.line) * lies.lead + place0 + self.column
@@ -137,7 +120,7 @@ class _Ring:
             step: number of the step.
         """
         b, lies = self.code.b, self.lies
-        depth = step * self.s.block.depth
+        depth = step * self.block.depth
         source = self.source + (depth if self.along else depth * lies.lead)
         target = slot * self.size + self.line * self.stride + self.column
         at = lies.start + depth
@@ -159,9 +142,8 @@ class _Ring:
         return slot * self.size + first + (depth * self.stride + at)
 
 
-def product_kernel(s: Spec) -> Kernel:
+def product_kernel(s: Spec, block: Block) -> Kernel:
     """Write out = x y for a batch; grid: blocks of the result, parts of the depth, batch."""
-    block = s.block
     code = Code("matmul_tiles", s.places, block.units)
     b = code.b
     out, x, y = code.buffer("out", s.out), code.buffer("x", s.dtype), code.buffer("y", s.dtype)
@@ -179,10 +161,10 @@ def product_kernel(s: Spec) -> Kernel:
     stop = (start + part_depth).call("min", k)
     steps = (stop - start + (block.depth - 1)) // block.depth
     left = _Ring(
-        code, x, s, block.rows, not s.turned[0], Lies(x_head, x_lead, row0, start, stop, m)
+        code, x, s, block, block.rows, not s.turned[0], Lies(x_head, x_lead, row0, start, stop, m)
     )
     right = _Ring(
-        code, y, s, block.columns, s.turned[1], Lies(y_head, y_lead, column0, start, stop, n)
+        code, y, s, block, block.columns, s.turned[1], Lies(y_head, y_lead, column0, start, stop, n)
     )
     tiles = Tiles(code, s.dtype)
 
@@ -281,90 +263,3 @@ def place_of(code: Code, high: int, wide: int, m: Val, n: Val) -> tuple[Val, Val
     many = (rows - first).call("min", GROUP)
     rest = cube - group * per
     return (first + rest % many) * high, (rest // many) * wide
-
-
-class _Operand(NamedTuple):
-    """How an operand lies: whether by columns, and elements from line to line."""
-
-    turned: bool
-    lead: int
-
-
-def _lies(x: CubeTensor) -> _Operand | None:
-    """Return how matrices lie, None where their lines are not in pieces of 16 bytes."""
-    rows, columns = x.shape[-2:]
-    down, along = x.strides[-2:]
-    if along == 1 and columns % CHUNK == 0 and (down >= columns or rows == 1):
-        made = _Operand(False, max(down, columns))
-    elif down == 1 and rows % CHUNK == 0 and (along >= rows or columns == 1):
-        made = _Operand(True, max(along, rows))
-    else:
-        return None
-    steps = [s for n, s in zip(x.shape[:-2], x.strides[:-2], strict=True) if n > 1]
-    assert x.buf is not None  # noqa: S101 - solid
-    even = all(s % CHUNK == 0 for s in (made.lead, x.offset, *steps)) and x.buf.pointer % 16 == 0
-    return made if even else None
-
-
-def cut(engine: Engine, m: int, n: int, k: int, batches: int) -> tuple[Block, int]:
-    """Return how cubes cut a product, and the depth of a part."""
-    units = engine.client.properties.units
-
-    def cubes(block: Block) -> int:
-        return -(-m // block.rows) * -(-n // block.columns) * batches
-
-    block = LARGE if cubes(LARGE) >= units else SMALL
-    parts = max(1, min(PARTS, units // cubes(block), k // (block.depth * STEPS)))
-    depth = -(-k // parts)
-    return block, -(-depth // block.depth) * block.depth
-
-
-def product(engine: Engine, x: CubeTensor, y: CubeTensor) -> CubeTensor | None:
-    """Return the product of two tensors of matrices, or None where this kernel does not fit.
-
-    Args:
-        engine: the device.
-        x: [..., M, K].
-        y: [..., K, N], of the same dtype.
-    """
-    dtype = x.dtype
-    if "tensor_cores" not in engine.client.properties.capabilities or dtype not in HALVES:
-        return None
-    m, k, n = x.shape[-2], x.shape[-1], y.shape[-1]
-    batch = broadcast_shape([x.shape[:-2], y.shape[:-2]])
-    batches = size_of(batch)
-    if not batches or not m or not n or not k or batches > 65535 or n % 2:
-        return None
-    left, right = _lies(x), _lies(y)
-    if left is None or right is None:
-        return None
-    block, depth = cut(engine, m, n, k, batches)
-    return multiplied(engine, x, y, (left, right), batch, block, depth)
-
-
-def multiplied(
-    engine: Engine, x: CubeTensor, y: CubeTensor, lies: tuple[_Operand, _Operand], batch: Ints,
-    block: Block, depth: int,
-) -> CubeTensor:  # fmt: skip
-    """Return a product cut in a way."""
-    m, k, n = x.shape[-2], x.shape[-1], y.shape[-1]
-    parts = -(-k // depth)
-    kind = x.dtype if parts == 1 else d.float32
-    out = engine.empty((*batch, m, n) if parts == 1 else (size_of(batch), parts, m * n), kind)
-    walks = [broadcast_strides(t.shape[:-2], t.strides[:-2], batch) for t in (x, y)]
-    extents, strides = collapse(batch, walks)
-    index = engine.index_dtype(x, y, out, count=out.size)
-    spec = Spec(x.dtype, kind, (lies[0].turned, lies[1].turned), block, len(extents), index)
-    args = [
-        out.buf, x.buf, y.buf, m, n, k, depth, x.offset, y.offset, lies[0].lead, lies[1].lead,
-        *extents, *strides[0], *strides[1],
-    ]  # fmt: skip
-    cubes = -(-m // block.rows) * -(-n // block.columns)
-    program = engine.loaded(product_kernel, (spec,))
-    engine.start(program, (cubes, parts, size_of(batch)), args)
-    if parts == 1:
-        return out
-    whole = Reducer("sum", kind, kind, kind, x.dtype)
-    made = reduce(engine, whole, out, (1,), False)
-    shape = (*batch, m, n)
-    return made.view(shape, dense(shape))

@@ -381,6 +381,31 @@ def tile_elements(a: Array[F], b: Array[F], c: Array[lang.float32]):
 
 
 @cube
+def group_product(a: Array[F], b: Array[F], c: Array[lang.float32], *, turned, held):
+    """Twice a product of 64 x 32 and 32 x 80, from lines along either side."""
+    left, right = SharedMemory(F, 64 * 64), SharedMemory(F, 2 * 40 * 64)
+    for at in range(UNIT_POS, 64 * 32, CUBE_DIM):
+        row, k = at // 32, at % 32
+        line, column = (k, row) if turned[0] else (row, k)
+        left[lang.group_place(line, column)] = a[at]
+    for at in range(UNIT_POS, 32 * 80, CUBE_DIM):
+        k, col = at // 80, at % 80
+        line, column = (col // 64 * 32 + k, col % 64) if turned[1] else (col, k)
+        right[lang.group_place(line, column)] = b[at]
+    sync_cube()
+    sums = [lang.local(lang.tile_fill(7.0)) for _ in range(5)]
+    places = [[0, 16 * 64 if turns else 16] for turns in turned]
+    given = (left, places[0])
+    if held:
+        given = [lang.tile_load("a", a, PLANE_POS * 16 * 32 + 16 * n, 32) for n in range(2)]
+    for fresh in unroll((True, False)):
+        lang.group_mma(sums, given, right, places[1], turned=turned, span=(64, 32), fresh=fresh)
+    lang.group_wait(sums)
+    for n in unroll(range(5)):
+        lang.tile_store(c, PLANE_POS * 16 * 80 + 16 * n, 80, sums[n])
+
+
+@cube
 def grouped_copies(x: Array[F], out: Array[F]):
     near = SharedMemory(F, 4 * CUBE_DIM * 4)
     for part in lang.unroll(range(3)):
@@ -452,6 +477,20 @@ def _tiles() -> Iterator[Case]:
                  (np.arange(256) % 5 - 2).astype("float16"), np.zeros(256, "f")],
         _held, {"cube_dim": 32}, 0, ("tiles",),
     )  # fmt: skip
+
+    for name, turned, held in (
+        ("", (False, False), False), ("_left", (True, False), False),
+        ("_right", (False, True), False), ("_both", (True, True), False),
+        ("_held", (False, False), True), ("_held_right", (False, True), True),
+    ):  # fmt: skip
+        yield Case(
+            f"group_product{name}", group_product, 1,
+            lambda: [(np.arange(64 * 32) % 7 - 3).astype("float16"),
+                     (np.arange(32 * 80) % 9 - 4).astype("float16"), np.zeros(64 * 80, "f")],
+            lambda a, b, c: {2: 2 * (a.reshape(64, 32).astype("f")
+                                     @ b.reshape(32, 80).astype("f")).reshape(-1)},
+            {"cube_dim": 128, "turned": turned, "held": held}, 0, ("tiles",),
+        )  # fmt: skip
 
 
 def _held(a: Any, b: Any, c: Any) -> dict[int, Any]:
