@@ -217,6 +217,19 @@ def test_nvcc_compiles_every_case(tmp_path, arch):
     assert (tmp_path / "all.ptx").read_text().count(".entry") == len(cases())
 
 
+def test_four_planes_multiply_where_the_chip_can():
+    case = next(case for case in cases() if case.name == "group_product")
+    kernel = case.kernel.ir(*case.args(), **case.options)
+    text = emit_cuda(kernel)
+    assert "wgmma.mma_async.sync.aligned.m64n80k16.f32.f16.f16" in text
+    # What units wrote is shown to the tensor cores before the barrier; arrays begin at patterns.
+    assert re.search(r"fence\.proxy\.async[^\n]*__syncthreads", text)
+    assert "asked_shared + 8192" in text
+    for other in (emit_cuda(kernel, Architecture(100)), emit_cuda(kernel, Architecture(80)),
+                  emit_opencl(kernel)):  # fmt: skip
+        assert "wgmma" not in other and re.search(r"fmaf?\(", other)
+
+
 def test_copies_go_on_behind_where_the_chip_can():
     case = next(case for case in cases() if case.name == "copied_ahead_4")
     kernel = case.kernel.ir(*case.args(), **case.options)

@@ -583,6 +583,29 @@ def _(x: Array[float16]):
     bc.tile_mma(t, t, bc.tile_fill(0.0))  # <-
 
 
+@wrong("group_mma: operands are shared memory of f16 or bf16", "bc.group_mma", float16)
+def _(x: Array[float16]):
+    sums = [bc.local(bc.tile_fill(0.0))]
+    bc.group_mma(sums, (x, [0]), x, [0])  # <-
+
+
+@wrong("group_mma: both operands have the same steps; got 1 and 2", "bc.group_mma", float16)
+def _(x: Array[float16]):
+    near = bc.SharedMemory(float16, 4096)
+    bc.group_mma([bc.local(bc.tile_fill(0.0))], (near, [0]), near, [0, 16])  # <-
+
+
+@wrong("group_mma: a cube has whole groups of four planes", "bc.group_mma", float16)
+def _(x: Array[float16]):
+    near = bc.SharedMemory(float16, 4096)
+    bc.group_mma([bc.local(bc.tile_fill(0.0))], (near, [0]), near, [0])  # <-
+
+
+@wrong("group_wait: sums are there when no product is under way", "bc.group_wait", float16)
+def _(x: Array[float16]):
+    bc.group_wait([bc.local(bc.tile_fill(0.0))], pending=1)  # <-
+
+
 @pytest.mark.parametrize(("kernel", "text", "at", "args", "options"), WRONG)
 def test_the_message_and_its_place(kernel, text, at, args, options):
     with pytest.raises(bc.KernelError, match=text) as caught:
