@@ -212,11 +212,11 @@ TWINS = {
 # A whole function or block, from its first words to its last.
 BLOCKS = {
     r'u32 n; asm\("mov\.u32 %0, %%laneid;" : "=r"\(n\)\); return n;': "return linear() % 32;",
-    r"  u32 place;\n  asm.*?return o;": "  return host_ldmatrix<Operand>(row, !ALONG_K);",
     r"(void copy_ahead\(T\* to, const T\* from\)) \{.*?\n}":
         r"\1 { std::memcpy(to, from, BYTES); }",
     r"(void copy_aligned\(T\* to, const T\* from, const bool inside\)) \{.*?\n}":
         r"\1 { if (inside) std::memcpy(to, from, BYTES); else std::memset((void*)to, 0, BYTES); }",
+    r"  u32 place;\n  asm.*?return o;": "  return host_ldmatrix<Operand>(row, !ALONG_K);",
     r'asm volatile\("cp\.async\.(wait|commit)\w*( \d)?;" : : : "memory"\);': "",
     r'asm\("cvt\.rn\.f16x2.*?return w;':
         "return as<u16>((_Float16)low) | (u32)as<u16>((_Float16)high) << 16;",

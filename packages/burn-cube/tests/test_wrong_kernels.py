@@ -601,6 +601,15 @@ def _(x: Array[float16]):
     bc.group_mma([bc.local(bc.tile_fill(0.0))], (near, [0]), near, [0])  # <-
 
 
+@wrong("group_mma: tiles on the left are made where they are multiplied", "bc.group_mma", float16)
+def _(x: Array[float16]):
+    near = bc.SharedMemory(float16, 4096)
+    tile = bc.tile_load("a", x, 0, 16)
+    sums = [bc.local(bc.tile_fill(0.0))]
+    for _ in range(len(x)):
+        bc.group_mma(sums, [tile], near, [0])  # <-
+
+
 @wrong("group_wait: sums are there when no product is under way", "bc.group_wait", float16)
 def _(x: Array[float16]):
     bc.group_wait([bc.local(bc.tile_fill(0.0))], pending=1)  # <-

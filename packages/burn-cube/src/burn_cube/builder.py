@@ -515,6 +515,11 @@ class Builder:
             raise self.error("group_mma", "both operands have the same steps", got)
         for place in (*places, *(() if held else starts)):
             self._place("group_mma", right, place)
+        # Compilers lose tiles that a loop keeps for the left side of several products.
+        if any(tile not in self.region.ops for tile in tiles):
+            rule = "tiles on the left are made where they are multiplied"
+            remedy = "Keep what stays the same in shared memory."
+            raise self.error("group_mma", rule, "a tile from around", remedy, True)
         self._grouped("group_mma")
         attrs = {
             "columns": len(sums), "steps": len(places), "held": held, "turned": turned,

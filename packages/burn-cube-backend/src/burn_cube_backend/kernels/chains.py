@@ -8,9 +8,10 @@ side at once: what is combined is in the order of the positions, and the same in
 
 from __future__ import annotations
 
+from functools import reduce
 from typing import NamedTuple
 
-from burn_cube import Kernel
+from burn_cube import Kernel, Vector
 from burn_cube_backend.code import UNITS, Code, Val
 from burn_cube_backend.kernels.writers_rows import merged
 from burn_cube_backend.tiles import PLANE
@@ -18,46 +19,63 @@ from burn_std import DType, dtypes as d
 
 # Positions up to which they are compared with each other.
 MOST = 16384
-# Positions that a unit compares at once.
-STEP = 4
+# Positions that a unit reads at once, a plane, and blocks that are read one behind the other.
+LANES, BLOCK, STEP = 4, 4 * PLANE, 4
 
 
 def links_kernel(key: DType, index: DType) -> Kernel:
     """Write for each position the next one of the same place, else the count.
 
     Of positions that are not the first of their place, what is written is -1 less that number.
-    Parameters after the buffers: count. Grid: a plane for each position.
+    The keys are given twice, as numbers and in vectors, with whole blocks of memory. Parameter
+    after the buffers: count. Grid: a plane for each position.
     """
     code = Code("put_links", index)
+    b = code.b
     links, keys = code.buffer("links", d.int32), code.buffer("keys", key)
+    wide = code.buffer("wide", Vector(key, LANES))
     count = code.place("count")
     number = code.special("cube_pos") * (UNITS // PLANE) + code.special("plane_pos")
     lane = code.special("unit_pos_plane")
     own = number.call("min", count - 1)
     place = keys[own]
-    earlier = code.local(d.int32)
-    with code.loop(lane, own, code.at(PLANE * STEP)) as first:
+    block, blocks = own // BLOCK, (count + (BLOCK - 1)) // BLOCK
+    earlier, following = code.local(d.bool_, False), code.local(index, count)
+
+    def equal(blk: Val) -> list[Val]:
+        got = b.load(wide.op, (blk * PLANE + lane).op)
+        return [Val(code, b.extract(got, n)).eq(place) for n in range(LANES)]
+
+    def first_of(blk: Val, found: list[Val]) -> None:
+        for n, same in enumerate(found):
+            at = blk * BLOCK + lane * LANES + n
+            # Behind the last position there is memory, but nothing in it.
+            behind = same & (at > own) & (at < count)
+            following.set(behind.pick(following.get().call("min", at), following.get()))
+
+    def any_of(found: list[Val]) -> Val:
+        return reduce(lambda x, y: x | y, found)
+
+    with code.loop(0, block, code.at(STEP)) as first:
+        # A block that is looked at twice changes nothing.
+        looks = [any_of(equal((first + n).call("min", block - 1))) for n in range(STEP)]
+        earlier.set(earlier.get() | any_of(looks))
+    found = equal(block)
+    for n, same in enumerate(found):
+        earlier.set(earlier.get() | (same & (block * BLOCK + lane * LANES + n < own)))
+    first_of(block, found)
+    with code.loop(block + 1, blocks, code.at(STEP)) as first:
+        looked = []
         for n in range(STEP):
-            at = first + n * PLANE
-            # The position itself stands for what is behind it, and counts for nothing.
-            same = keys[at.call("min", own)].eq(place) & (at < own)
-            earlier.set(earlier.get() | same.cast(d.int32))
-    following = code.local(index, count)
-    now = code.local(index, own + 1 + lane)
-    with code.b.while_() as loop:
-        with code.b.inside(loop.regions[0]):
-            more = (now.get() < count) & following.get().eq(count)
-            code.b.until_false(more.op)
-        with code.b.inside(loop.regions[1]):
-            for n in range(STEP):
-                at = now.get() + n * PLANE
-                same = keys[at.call("min", count - 1)].eq(place) & (at < count)
-                following.set(same.pick(following.get().call("min", at), following.get()))
-            now.set(now.get() + PLANE * STEP)
-    after = Val(code, code.b.plane("min", following.get().cast(d.int32).op))
-    before = Val(code, code.b.plane("max", earlier.get().op))
+            blk = (first + n).call("min", blocks - 1)
+            looked.append((blk, equal(blk)))
+        for blk, found in looked:
+            with code.when(any_of(found)):
+                first_of(blk, found)
+    after = Val(code, b.plane("min", following.get().cast(d.int32).op))
+    before = Val(code, b.plane("any", earlier.get().op))
     with code.when((number < count) & lane.eq(0)):
-        links[number] = before.eq(0).pick(after, -1 - after)
+        links[number] = before.pick(-1 - after, after)
     return code.finish()
 
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
+from functools import partial
 from math import log2
 from typing import NamedTuple
 
@@ -20,6 +21,7 @@ from burn_cube.spi import Op
 from burn_cube_backend.code import Buf, Code, Val
 from burn_cube_backend.tiles import (
     CHUNK,
+    GROUP_ROWS,
     LINE,
     PLANE,
     SIDE,
@@ -50,6 +52,7 @@ class Shape(NamedTuple):
         block: rows that are brought in a step, a multiple of 16.
         places: dtype of places.
         grouped: four planes multiply together.
+        stages: blocks in the ring, 2, or 3 so that products may still be under way.
     """
 
     dtype: DType
@@ -62,11 +65,17 @@ class Shape(NamedTuple):
     block: int
     places: DType
     grouped: bool = False
+    stages: int = 2
 
     @property
     def units(self) -> int:
         """Units of a cube."""
         return self.planes * PLANE
+
+    @property
+    def late(self) -> bool:
+        """Whether what a step adds is waited for in the next one."""
+        return self.grouped and self.stages > 2
 
 
 class Rows:
@@ -130,6 +139,11 @@ class Rows:
         """Return where steps along the columns of a block of lines begin."""
         each = LINE // SIDE
         return [start + (n // each * self.block * LINE + n % each * SIDE) for n in range(steps)]
+
+
+def ring(s: Shape, step: Val) -> Val:
+    """Return which block of the ring a step has."""
+    return step & 1 if s.stages == 2 else step % s.stages
 
 
 class Batch(NamedTuple):
@@ -236,12 +250,12 @@ def forward_kernel(s: Shape) -> Kernel:
     block = code.special("cube_count_x") - 1 - code.special("cube_pos_x")
     first = block * rows
     plane = code.special("plane_pos")
-    qs = Rows(code, q, s.dtype, rows, s.depth, s.units, 1)
-    ks = Rows(code, k, s.dtype, s.block, s.depth, s.units, 2, s.grouped)
-    vs = Rows(code, v, s.dtype, s.block, s.width, s.units, 2, s.grouped)
+    qs = Rows(code, q, s.dtype, rows, s.depth, s.units, 1, s.grouped)
+    ks = Rows(code, k, s.dtype, s.block, s.depth, s.units, s.stages, s.grouped)
+    vs = Rows(code, v, s.dtype, s.block, s.width, s.units, s.stages, s.grouped)
 
     def bring(j: Val) -> None:
-        half = j & 1
+        half = ring(s, j)
         ks.bring(half * ks.size, batch.heads["k"], j * s.block, keys, batch.rows["k"])
         vs.bring(half * vs.size, batch.heads["v"], j * s.block, keys, batch.rows["v"])
 
@@ -257,25 +271,21 @@ def forward_kernel(s: Shape) -> Kernel:
     bring(code.at(0))
     b.async_wait()
     code.barrier()
-    left = [
-        tiles.load("a", qs.near, plane * (SIDE * qs.stride) + n * SIDE, qs.stride)
-        for n in range(s.depth // SIDE)
-    ]
+    left = Left(tiles, qs, plane, s.depth)
     acc = [tiles.slot() for _ in range(s.width // SIDE)]
     top = [code.local(d.float32, float("-inf")) for _ in range(2)]
     total = [code.local(d.float32) for _ in range(2)]
     query = first + plane * SIDE + tiles.row
+    late = acc if s.late else ()
     with code.loop(0, blocks) as j:
         b.async_wait()
         code.barrier()
         with code.when(j + 1 < blocks):
             bring(j + 1)
-        half = j & 1
+        half = ring(s, j)
         values = [
             [code.local(d.float32, e) for e in tiles.elements(score)]
-            for score in scores(
-                tiles, left.__getitem__, len(left), ks, half * ks.size, s.block // SIDE
-            )
+            for score in scores(tiles, [(left, ks, half * ks.size)], s.block // SIDE, late)[0]()
         ]
         with code.when(j >= whole):
             for n, held in enumerate(values):
@@ -302,6 +312,10 @@ def forward_kernel(s: Shape) -> Kernel:
             held_ = tiles.elements(b.get(slot))
             b.set(slot, tiles.of([e * shrinks[half_of(n)] for n, e in enumerate(held_)]))
         gather(tiles, acc, [[e.get() for e in held] for held in values], vs, half * vs.size)
+        if s.grouped and not s.late:
+            Groups(code).wait(acc)
+    if s.late:
+        Groups(code).wait(acc)
     for side in range(2):
         row = query + 8 * side
         whole_sum = over_row(code, "add", total[side].get())
@@ -334,33 +348,65 @@ def ahead_of_use(
         use(*pair, waiting[number])
 
 
-def scores(
-    tiles: Tiles, left: Callable[[int], Op], steps: int, rows: Rows, start: Val, count: int
-) -> list[Op]:
-    """Return products of the rows of a plane with a block of rows, sixteen of them each.
+class Left:
+    """The rows of a plane as left operands: kept, or read again where they are wide.
 
-    Args:
-        tiles: of the kernel.
-        left: gives the left operand at a step of the depth.
-        steps: of the depth.
-        rows: the block in shared memory.
-        start: where it begins.
-        count: tiles of the block.
+    Those of groups stay in shared memory.
     """
-    if rows.grouped:
-        b = tiles.code.b
-        slots = [b.slot(SUMS) for _ in range(count)]
-        Groups(tiles.code).add(
-            slots, [left(i) for i in range(steps)], rows.near, rows.along(start, steps), fresh=True
-        )
-        b.group_wait(slots)
-        return [b.get(slot) for slot in slots]
+
+    def __init__(self, tiles: Tiles, rows: Rows, plane: Val, widest: int) -> None:
+        self.tiles, self.rows = tiles, rows
+        self.count = rows.width // SIDE
+        group = plane // (GROUP_ROWS // SIDE)
+        self.first = group * (GROUP_ROWS * LINE) if rows.grouped else plane * (SIDE * rows.stride)
+        keep = not rows.grouped and rows.width <= widest
+        self.kept = [self._load(n) for n in range(self.count)] if keep else None
+
+    def _load(self, n: int) -> Op:
+        return self.tiles.load("a", self.rows.near, self.first + n * SIDE, self.rows.stride)
+
+    def __getitem__(self, n: int) -> Op:
+        return self.kept[n] if self.kept is not None else self._load(n)
+
+    @property
+    def operand(self) -> tuple[Buf, list[Val]]:
+        """The operand of the group, step by step."""
+        return self.rows.near, self.rows.along(self.first, self.count)
+
+
+# The rows of a plane, a block of rows, and where it begins.
+Factors = tuple[Left, Rows, Val]
+
+
+def scores(
+    tiles: Tiles, pairs: Sequence[Factors], count: int, late: Sequence[Op] = ()
+) -> list[Callable[[], list[Op]]]:
+    """Return what gives products of the rows of a plane with blocks of rows, sixteen each.
+
+    Groups have all of them under way together; tiles are multiplied where they are asked for, so
+    that they take registers no earlier. `late` are sums of products that are under way already.
+    """
+    b = tiles.code.b
+    if not all(rows.grouped for _, rows, _ in pairs):
+        return [partial(_scores, tiles, *pair, count) for pair in pairs]
+    groups = Groups(tiles.code)
+    made = []
+    for left, rows, start in pairs:
+        made.append([b.slot(SUMS) for _ in range(count)])
+        places = rows.along(start, left.count)
+        groups.add(made[-1], left.operand, rows.near, places, fresh=True)
+    groups.wait([*(slot for slots in made for slot in slots), *late])
+    return [partial(lambda slots: [b.get(slot) for slot in slots], slots) for slots in made]
+
+
+def _scores(tiles: Tiles, left: Left, rows: Rows, start: Val, count: int) -> list[Op]:
+    """Return products by tiles of the plane alone."""
     made = [tiles.fill() for _ in range(count)]
     operands: dict[int, Op] = {}
 
     def load(i: int, n: int) -> Op:
         if i not in operands:
-            operands[i] = left(i)
+            operands[i] = left[i]
         at = start + (n * SIDE * rows.stride + i * SIDE)
         return tiles.load("b", rows.near, at, rows.stride, True)
 
@@ -368,22 +414,23 @@ def scores(
         made[n] = tiles.code.b.tile_mma(operands[i], right, made[n])
 
     # Tiles take turns: a product does not wait for the one before.
-    ahead_of_use([(i, n) for i in range(steps) for n in range(count)], load, use)
+    ahead_of_use([(i, n) for i in range(left.count) for n in range(count)], load, use)
     return made
 
 
 def gather(
     tiles: Tiles, slots: Sequence[Op], left: Sequence[Sequence[Val]], rows: Rows, start: Val
 ) -> None:
-    """Add products of elements, [16, block], with a block of rows, [block, width]."""
+    """Add products of elements, [16, block], with a block of rows, [block, width].
+
+    Products of groups are under way behind it.
+    """
     operands = [tiles.operand(elements) for elements in left]
     if rows.grouped:
         places = [start + n * SIDE * LINE for n in range(len(left))]
-        groups = Groups(tiles.code)
-        groups.add(
+        Groups(tiles.code).add(
             slots, operands, rows.near, places, (False, True), span=(LINE, rows.block)
         )  # fmt: skip
-        groups.wait(slots)
         return
 
     def load(n: int, i: int) -> Op:

@@ -13,13 +13,24 @@ Source: Dao, FlashAttention-2: Faster Attention with Better Parallelism and Work
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import NamedTuple
 
 from burn_cube import Kernel
 from burn_cube.spi import Op
 from burn_cube_backend.code import Buf, Code, Val
-from burn_cube_backend.kernels.flash import Layout, Mask, Rows, Shape, gather, scores
-from burn_cube_backend.tiles import CHUNK, PLANE, SIDE, Tiles, column_of, half_of
+from burn_cube_backend.kernels.flash import (
+    Factors,
+    Layout,
+    Left,
+    Mask,
+    Rows,
+    Shape,
+    gather,
+    ring,
+    scores,
+)
+from burn_cube_backend.tiles import CHUNK, PLANE, SIDE, Groups, Tiles, column_of, half_of
 from burn_std import DType, dtypes as d
 
 # Fragments of so many halves a row stay in registers; wider ones are read again in each step.
@@ -46,25 +57,14 @@ class Frame:
         return score.call("fma", self.scale, -sums).call("exp2")
 
 
-class Left:
-    """The rows of a plane as left operands: kept, or read again where they are wide."""
-
-    def __init__(self, tiles: Tiles, rows: Rows, plane: Val) -> None:
-        self.tiles, self.rows, self.first = tiles, rows, plane * (SIDE * rows.stride)
-        self.count = rows.width // SIDE
-        self.kept = [self._load(n) for n in range(self.count)] if rows.width <= KEPT else None
-
-    def _load(self, n: int) -> Op:
-        return self.tiles.load("a", self.rows.near, self.first + n * SIDE, self.rows.stride)
-
-    def __getitem__(self, n: int) -> Op:
-        return self.kept[n] if self.kept is not None else self._load(n)
-
-
-def products(tiles: Tiles, left: Left, rows: Rows, start: Val, count: int) -> list[list[Val]]:
-    """Return the elements of products of a plane's rows with a block of rows, sixteen each."""
-    made = scores(tiles, left.__getitem__, left.count, rows, start, count)
-    return [tiles.elements(t) for t in made]
+def products(
+    tiles: Tiles, pairs: Sequence[Factors], count: int, late: Sequence[Op]
+) -> list[Callable[[], list[list[Val]]]]:
+    """Return what gives the elements of products of a plane's rows with blocks of rows."""
+    return [
+        partial(lambda found: [tiles.elements(t) for t in found()], made)
+        for made in scores(tiles, pairs, count, late)
+    ]
 
 
 def store(
@@ -100,13 +100,14 @@ def _masked(
 
 
 class _Facts:
-    """Sums and deltas of a block of queries in shared memory, twice."""
+    """Sums and deltas of a block of queries in shared memory, in a ring."""
 
     def __init__(self, frame: Frame) -> None:
         self.frame, self.block = frame, frame.s.block
         code = frame.code
         self.pairs = [
-            (far, code.shared(d.float32, 2 * self.block)) for far in (frame.sums, frame.delta)
+            (far, code.shared(d.float32, frame.s.stages * self.block))
+            for far in (frame.sums, frame.delta)
         ]
 
     def bring(self, half: Val, head: Val, first: Val) -> None:
@@ -138,10 +139,10 @@ def keys_kernel(s: Shape) -> Kernel:
     rows = s.planes * SIDE
     first, head = code.special("cube_pos_x") * rows, code.special("cube_pos_y")
     lay = Layout(code, frame.names, s.rank)
-    ks = Rows(code, frame.k, s.dtype, rows, s.depth, s.units, 1)
-    vs = Rows(code, frame.v, s.dtype, rows, s.width, s.units, 1)
-    qs = Rows(code, frame.q, s.dtype, s.block, s.depth, s.units, 2, s.grouped)
-    gs = Rows(code, frame.g, s.dtype, s.block, s.width, s.units, 2, s.grouped)
+    ks = Rows(code, frame.k, s.dtype, rows, s.depth, s.units, 1, s.grouped)
+    vs = Rows(code, frame.v, s.dtype, rows, s.width, s.units, 1, s.grouped)
+    qs = Rows(code, frame.q, s.dtype, s.block, s.depth, s.units, s.stages, s.grouped)
+    gs = Rows(code, frame.g, s.dtype, s.block, s.width, s.units, s.stages, s.grouped)
     facts = _Facts(frame)
     # The first block of queries that sees a key of the cube.
     start = first // s.block if s.causal else code.at(0)
@@ -154,7 +155,7 @@ def keys_kernel(s: Shape) -> Kernel:
 
     def bring(step: Val) -> None:
         own, at = where(step)
-        half = step & 1
+        half = ring(s, step)
         batch = lay.of(own)
         qs.bring(half * qs.size, batch.heads["q"], at, frame.queries, batch.rows["q"])
         gs.bring(half * gs.size, batch.heads["g"], at, frame.queries, batch.rows["g"])
@@ -168,19 +169,26 @@ def keys_kernel(s: Shape) -> Kernel:
     b.async_wait()
     code.barrier()
     tiles = frame.tiles
-    left_k, left_v = Left(tiles, ks, frame.plane), Left(tiles, vs, frame.plane)
+    left_k, left_v = (Left(tiles, own, frame.plane, KEPT) for own in (ks, vs))
     sums_k = [tiles.slot() for _ in range(s.depth // SIDE)]
     sums_v = [tiles.slot() for _ in range(s.width // SIDE)]
     key0 = first + frame.plane * SIDE + tiles.row
+    late = [*sums_v, *sums_k] if s.late else []
     with code.loop(0, steps) as step:
         b.async_wait()
         code.barrier()
         with code.when(step + 1 < steps):
             bring(step + 1)
-        half = step & 1
+        half = ring(s, step)
         own, at = where(step)
         mask = Mask(s, frame.mask, lay, lay.of(own))
-        held_scores = products(tiles, left_k, qs, half * qs.size, s.block // SIDE)
+        found_scores, found_slopes = products(
+            tiles,
+            [(left_k, qs, half * qs.size), (left_v, gs, half * gs.size)],
+            s.block // SIDE,
+            late,
+        )
+        held_scores = found_scores()
 
         def place(n: int, number: int, at: Val = at) -> tuple[Val, Val]:
             query = at + tiles.column + (n * SIDE + column_of(number))
@@ -189,20 +197,28 @@ def keys_kernel(s: Shape) -> Kernel:
         if s.causal or s.mask is not None:
             needed = at < first + rows if s.mask is None else at >= 0
             held_scores = _masked(frame, mask, held_scores, needed, place)
-        slopes = products(tiles, left_v, gs, half * gs.size, s.block // SIDE)
-        weights: list[list[Val]] = []
-        for n, held in enumerate(held_scores):
-            made, slope = [], []
-            for number, e in enumerate(held):
-                column = tiles.column + (n * SIDE + column_of(number))
-                total, delta = facts.at(half, column)
-                p = frame.weight(e, total)
-                made.append(p)
-                slope.append(p * (slopes[n][number] - delta))
-            weights.append(made)
-            slopes[n] = slope
+        slopes = found_slopes()
+        # A unit has two columns of each eight: what it needs of them is read once for both rows.
+        known = {
+            (n, c): facts.at(half, tiles.column + (n * SIDE + c))
+            for n in range(len(held_scores))
+            for c in (0, 1, 8, 9)
+        }
+        weights = [
+            [frame.weight(e, known[n, column_of(number)][0]) for number, e in enumerate(held)]
+            for n, held in enumerate(held_scores)
+        ]
         gather(tiles, sums_v, weights, gs, half * gs.size)
+        for n, held in enumerate(weights):
+            slopes[n] = [
+                p * (slopes[n][number] - known[n, column_of(number)][1])
+                for number, p in enumerate(held)
+            ]
         gather(tiles, sums_k, slopes, qs, half * qs.size)
+        if s.grouped and not s.late:
+            Groups(code).wait([*sums_v, *sums_k])
+    if s.late:
+        Groups(code).wait(late)
     store(frame, dk, sums_k, first, frame.keys, head, frame.factor)
     store(frame, dv, sums_v, first, frame.keys, head, code.const(1.0, d.float32))
     return code.finish()
@@ -220,10 +236,10 @@ def queries_kernel(s: Shape) -> Kernel:
     lay = Layout(code, frame.names, s.rank)
     batch = lay.of(head)
     mask = Mask(s, frame.mask, lay, batch)
-    qs = Rows(code, frame.q, s.dtype, rows, s.depth, s.units, 1)
-    gs = Rows(code, frame.g, s.dtype, rows, s.width, s.units, 1)
-    ks = Rows(code, frame.k, s.dtype, s.block, s.depth, s.units, 2, s.grouped)
-    vs = Rows(code, frame.v, s.dtype, s.block, s.width, s.units, 2, s.grouped)
+    qs = Rows(code, frame.q, s.dtype, rows, s.depth, s.units, 1, s.grouped)
+    gs = Rows(code, frame.g, s.dtype, rows, s.width, s.units, 1, s.grouped)
+    ks = Rows(code, frame.k, s.dtype, s.block, s.depth, s.units, s.stages, s.grouped)
+    vs = Rows(code, frame.v, s.dtype, s.block, s.width, s.units, s.stages, s.grouped)
     blocks = (frame.keys + (s.block - 1)) // s.block
     whole = frame.keys // s.block
     if s.causal:
@@ -233,7 +249,7 @@ def queries_kernel(s: Shape) -> Kernel:
         whole = code.at(0)
 
     def bring(j: Val) -> None:
-        half = j & 1
+        half = ring(s, j)
         ks.bring(half * ks.size, batch.heads["k"], j * s.block, frame.keys, batch.rows["k"])
         vs.bring(half * vs.size, batch.heads["v"], j * s.block, frame.keys, batch.rows["v"])
 
@@ -243,9 +259,10 @@ def queries_kernel(s: Shape) -> Kernel:
     b.async_wait()
     code.barrier()
     tiles = frame.tiles
-    left_q, left_g = Left(tiles, qs, frame.plane), Left(tiles, gs, frame.plane)
+    left_q, left_g = (Left(tiles, own, frame.plane, KEPT) for own in (qs, gs))
     sums_q = [tiles.slot() for _ in range(s.depth // SIDE)]
     query0 = first + frame.plane * SIDE + tiles.row
+    late = sums_q if s.late else []
     facts = []
     for side in range(2):
         at = head * frame.queries + (query0 + 8 * side).call("min", frame.queries - 1)
@@ -255,15 +272,21 @@ def queries_kernel(s: Shape) -> Kernel:
         code.barrier()
         with code.when(j + 1 < blocks):
             bring(j + 1)
-        half = j & 1
-        held_scores = products(tiles, left_q, ks, half * ks.size, s.block // SIDE)
+        half = ring(s, j)
+        found_scores, found_slopes = products(
+            tiles,
+            [(left_q, ks, half * ks.size), (left_g, vs, half * vs.size)],
+            s.block // SIDE,
+            late,
+        )
+        held_scores = found_scores()
 
         def place(n: int, number: int, j: Val = j) -> tuple[Val, Val]:
             key = j * s.block + tiles.column + (n * SIDE + column_of(number))
             return query0 + 8 * half_of(number), key
 
         held_scores = _masked(frame, mask, held_scores, j >= whole, place)
-        slopes = products(tiles, left_g, vs, half * vs.size, s.block // SIDE)
+        slopes = found_slopes()
         for n, held in enumerate(held_scores):
             slope = []
             for number, e in enumerate(held):
@@ -271,6 +294,10 @@ def queries_kernel(s: Shape) -> Kernel:
                 slope.append(frame.weight(e, total) * (slopes[n][number] - delta))
             slopes[n] = slope
         gather(tiles, sums_q, slopes, ks, half * ks.size)
+        if s.grouped and not s.late:
+            Groups(code).wait(sums_q)
+    if s.late:
+        Groups(code).wait(late)
     store(frame, dq, sums_q, first, frame.queries, head, frame.factor)
     return code.finish()
 

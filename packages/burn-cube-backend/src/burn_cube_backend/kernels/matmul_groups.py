@@ -7,6 +7,7 @@ is still under way while the next block is waited for.
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import NamedTuple
 
 from burn_cube import Kernel
@@ -69,8 +70,9 @@ class _Ring:
         units: int,
     ) -> None:  # fmt: skip
         self.code, self.far, self.along, self.lies = code, far, along, lies
-        self.lines = extent
-        self.size = extent * LINE
+        # Panels are whole.
+        self.lines = extent if along else -(-extent // LINE) * LINE
+        self.size = self.lines * LINE
         self.near = code.shared(s.dtype, self.size * stages)
         # A unit has one chunk of every `hop`-th line, always the same one of the pattern.
         chunks = LINE // CHUNK
@@ -79,8 +81,16 @@ class _Ring:
         self.line, chunk = unit // chunks, unit % chunks
         self.column = chunk * CHUNK
         self.at = self.line * LINE + (chunk ^ (self.line % 8)) * CHUNK
+        self.panels = [self._panel(first) for first in range(0, self.lines, self.hop)]
         line0, place0 = (lies.first, lies.start) if along else (lies.start, lies.first)
         self.source = lies.head + (line0 + self.line) * lies.lead + place0 + self.column
+
+    def _panel(self, first: int) -> tuple[Val, Val]:
+        """Return the first column of a line's panel, and its depth, for lines of depth."""
+        if LINE % self.hop == 0:
+            return self.code.at(first // LINE * LINE), self.line + first % LINE
+        line = self.line + first
+        return line // LINE * LINE, line % LINE
 
     def bring(self, slot: Val, step: Val) -> None:
         """Start copies of the block of a step; what is outside becomes zeros."""
@@ -89,23 +99,23 @@ class _Ring:
         source = self.source + (depth if self.along else depth * lies.lead)
         target = slot * self.size + self.at
         at = lies.start + depth
-        for part in range(self.lines // self.hop):
+        for part in range(-(-self.lines // self.hop)):
             first = part * self.hop
+            line = self.line + first
+            whole = first + self.hop <= self.lines
             if self.along:
-                inside = (lies.first + self.line + first < lies.extent) & (
-                    at + self.column < lies.stop
-                )
+                inside = (lies.first + line < lies.extent) & (at + self.column < lies.stop)
                 more = lies.lead * first
             else:
-                panel, deep = first // LINE * LINE, first % LINE
-                inside = (at + self.line + deep < lies.stop) & (
-                    lies.first + self.column + panel < lies.extent
-                )
-                more = lies.lead * deep + panel
-            b.async_copy(
-                self.near.op, (target + first * LINE).op, self.far.op, (source + more).op, CHUNK,
-                True, inside.op,
-            )  # fmt: skip
+                # Lines of depth, panel by panel.
+                panel, deep = self.panels[part]
+                inside = (at + deep < lies.stop) & (lies.first + self.column + panel < lies.extent)
+                more = (deep - self.line) * lies.lead + panel
+            with nullcontext() if whole else self.code.when(line < self.lines):
+                b.async_copy(
+                    self.near.op, (target + first * LINE).op, self.far.op, (source + more).op,
+                    CHUNK, True, inside.op,
+                )  # fmt: skip
 
     def places(self, slot: Val, first: Val) -> list[Val]:
         """Return where the operand begins at a row or column, at each step of a block."""

@@ -227,7 +227,7 @@ def put_chained(
     links = engine.empty((length,), d.int32)
     engine.cubes(
         chains.links_kernel, (keys.dtype, places), -(-length * PLANE // UNITS),
-        [links.buf, keys.buf, length],
+        [links.buf, keys.buf, keys.buf, length],
     )  # fmt: skip
     # Lines that lie side by side in both are taken several at a time.
     lanes = 4 if lines.extents[-1] % 4 == 0 and lines.out[-1] == lines.source[-1] == 1 else 1
@@ -255,7 +255,8 @@ def put_sorted(
     # No place is the size: it stands for what is dropped, behind every other.
     nowhere = out.size
     kind = d.uint32 if nowhere < 1 << 32 else d.uint64
-    keys = engine.empty((length,), kind)
+    # Whole blocks, for what compares them.
+    keys = engine.empty((-(-length // chains.BLOCK) * chains.BLOCK,), kind).view((length,), (1,))
     args = [
         keys.buf, *[t.buf for t in tensors], engine.record(), length, nowhere,
         *[t.site for t in targets], *[t.size for t in targets], *[t.hop for t in targets],
