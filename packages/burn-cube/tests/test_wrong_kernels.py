@@ -610,11 +610,6 @@ def _(x: Array[float16]):
         bc.group_mma(sums, [tile], near, [0])  # <-
 
 
-@wrong("group_wait: sums are there when no product is under way", "bc.group_wait", float16)
-def _(x: Array[float16]):
-    bc.group_wait([bc.local(bc.tile_fill(0.0))], pending=1)  # <-
-
-
 @pytest.mark.parametrize(("kernel", "text", "at", "args", "options"), WRONG)
 def test_the_message_and_its_place(kernel, text, at, args, options):
     with pytest.raises(bc.KernelError, match=text) as caught:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from burn_cube.spi import Op, Tile
@@ -62,6 +62,64 @@ class Tiles:
         """Return elements as the left operand of a product."""
         return self.code.b.tile_operand(self.of(elements), self.dtype)
 
+    def store_rows(
+        self, out: Buf, held: Sequence[Sequence[Val]], row: Callable[[int], tuple[Val, Val]],
+        whole: bool = True, inside: Callable[[Val], Val] | None = None,
+    ) -> None:  # fmt: skip
+        """Write the elements of tiles that lie side by side in rows.
+
+        Four units that have a row of halves exchange them, so that each writes 16 bytes.
+
+        Args:
+            out: memory.
+            held: of each tile the elements of the unit, in the dtype of the result.
+            row: gives where the first or the second row of the unit begins, and whether it is one.
+            whole: rows begin at multiples of 16 bytes.
+            inside: whether what begins at a column is there.
+        """
+        b, code = self.code.b, self.code
+        for half in (0, 1):
+            base, good = row(half)
+            pieces: list[tuple[Val, list[Val]]] = []
+            number = 0
+            while number < len(held):
+                pairs = [
+                    (n * SIDE + c, [e[first], e[first + 1]])
+                    for n, e in enumerate(held[number : number + 2], number)
+                    for c, first in ((0, 2 * half), (8, 4 + 2 * half))
+                ]
+                if whole and len(pairs) == 4 and held[number][0].dtype.bits == 16:
+                    at = (self.column * 4) + number * SIDE
+                    pieces.append((at, self._exchanged([pair for _, pair in pairs])))
+                    number += 2
+                else:
+                    pieces += [(self.column + c, pair) for c, pair in pairs[:2]]
+                    number += 1
+            for at, values in pieces:
+                there = good if inside is None else good & inside(at)
+                with code.when(there):
+                    b.store(out.op, (base + at).op, b.vector(*[v.op for v in values]))
+
+    def _exchanged(self, pairs: Sequence[Sequence[Val]]) -> list[Val]:
+        """Return eight neighbours of a row, of which each of four units has four pairs."""
+        code, dtype = self.code, pairs[0][0].dtype
+        words = []
+        for pair in pairs:
+            low, high = (e.bits(d.uint16).cast(d.uint32) for e in pair)
+            words.append(low | high << 16)
+        lane = code.special("unit_pos_plane").cast(d.int32)
+        for step in (1, 2):
+            upper, by = (lane & step).ne(0), code.const(step, d.int32).op
+            for n in (k for k in range(4) if not k & step):
+                low, high = words[n], words[n | step]
+                got = Val(code, code.b.plane("shuffle_xor", upper.pick(low, high).op, by))
+                words[n], words[n | step] = upper.pick(got, low), upper.pick(high, got)
+        return [
+            part.cast(d.uint16).bits(dtype)
+            for word in words
+            for part in (word & 0xFFFF, word >> 16)
+        ]
+
 
 def half_of(number: int) -> int:
     """Return 0 if an element stands in the first row of its unit, 1 if in the second."""
@@ -80,13 +138,13 @@ class Groups:
         self.code = code
 
     def add(
-        self, sums: Sequence[Op], left: Sequence[Op] | tuple[Buf, Sequence[Val]], right: Buf,
+        self, sums: Sequence[Op], left: list[Op] | tuple[Buf, Sequence[Val]], right: Buf,
         places: Sequence[Val], turned: tuple[bool, bool] = (False, False), fresh: bool = False,
         span: tuple[int, int] = (LINE, LINE),
     ) -> None:  # fmt: skip
         """Add a product to mutable accumulators; `left` may be operands that the planes hold."""
         given: Any = left
-        if isinstance(left, tuple) and isinstance(left[0], Buf):
+        if isinstance(left, tuple):
             given = (left[0].op, [p.op for p in left[1]])
         self.code.b.group_mma(
             sums, given, right.op, [p.op for p in places], turned=turned, span=span, fresh=fresh

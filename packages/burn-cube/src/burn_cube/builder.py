@@ -482,7 +482,7 @@ class Builder:
         return self.emit("tile_operand", Tile("a", dtype, 16, 16), (tile,))
 
     def group_mma(
-        self, sums: Sequence[Op], left: Sequence[Op] | tuple[Op, Sequence[Op]], right: Op,
+        self, sums: Sequence[Op], left: list[Op] | tuple[Op, Sequence[Op]], right: Op,
         places: Sequence[Op], *, turned: tuple[bool, bool] = (False, False),
         span: tuple[int, int] = (64, 64), fresh: bool = False,
     ) -> None:  # fmt: skip
@@ -497,12 +497,12 @@ class Builder:
             span: lines of a panel where they do.
             fresh: the sums are replaced.
         """
-        tiles = [op for op in left if isinstance(op, Op) and isinstance(op.type, Tile)]
-        held = len(tiles) == len(left)
-        memory, starts = (None, tiles) if held else left
+        held = not isinstance(left, tuple)
+        memory, starts = (None, left) if isinstance(left, list) else left
         kind = right.type.elem
         memories = [right] if memory is None else [memory, right]
         shared = all(isinstance(m.type, Memory) and m.type.space == "shared" for m in memories)
+        tiles = starts if held else ()
         kinds = {m.type.elem for m in memories} | {t.type.dtype for t in tiles}
         if not shared or kinds not in ({float16}, {bfloat16}):
             rule = "operands are shared memory of f16 or bf16, or tiles of it on the left"
@@ -519,7 +519,7 @@ class Builder:
         if any(tile not in self.region.ops for tile in tiles):
             rule = "tiles on the left are made where they are multiplied"
             remedy = "Keep what stays the same in shared memory."
-            raise self.error("group_mma", rule, "a tile from around", remedy, True)
+            raise self.error("group_mma", rule, "a tile from around", remedy)
         self._grouped("group_mma")
         attrs = {
             "columns": len(sums), "steps": len(places), "held": held, "turned": turned,
@@ -528,17 +528,10 @@ class Builder:
         args = (*sums, *memories, *starts, *places)
         self.emit("group_mma", None, args, attrs)
 
-    def group_wait(self, sums: Sequence[Op] = (), pending: int = 0) -> None:
-        """Add a wait for products of four planes.
-
-        Args:
-            sums: the accumulators that are read or changed behind it.
-            pending: products that may still be under way, the latest ones.
-        """
-        if not 0 <= pending < 8 or (pending and sums):
-            raise self.error("group_wait", "sums are there when no product is under way", pending)
+    def group_wait(self, sums: Sequence[Op]) -> None:
+        """Add a wait for the products of four planes; sums are read or changed behind it."""
         self._grouped("group_wait")
-        self.emit("group_wait", None, tuple(sums), {"pending": pending})
+        self.emit("group_wait", None, tuple(sums))
 
     def _grouped(self, name: str) -> None:
         if self.plane_dim != 32 or math.prod(self.dims) % 128:

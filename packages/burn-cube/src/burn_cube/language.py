@@ -540,14 +540,9 @@ def group_mma(
     )  # fmt: skip
 
 
-def group_wait(sums: Sequence[Slot] = (), pending: int = 0) -> None:
-    """Wait for products of four planes.
-
-    Args:
-        sums: the cells that are read or changed behind it, with nothing pending.
-        pending: products that may still be under way, the latest ones.
-    """
-    builder_of("group_wait").group_wait([cell.slot for cell in sums], pending)
+def group_wait(sums: Sequence[Slot]) -> None:
+    """Wait for the products of four planes; behind it the cells are read or changed."""
+    builder_of("group_wait").group_wait([cell.slot for cell in sums])
 
 
 def group_place(line: Any, column: Any) -> Val:

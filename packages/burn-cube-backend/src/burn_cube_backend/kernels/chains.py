@@ -12,7 +12,7 @@ from functools import reduce
 from typing import NamedTuple
 
 from burn_cube import Kernel, Vector
-from burn_cube_backend.code import UNITS, Code, Val
+from burn_cube_backend.code import UNITS, Buf, Code, Val
 from burn_cube_backend.kernels.writers_rows import merged
 from burn_cube_backend.tiles import PLANE
 from burn_std import DType, dtypes as d
@@ -33,7 +33,7 @@ def links_kernel(key: DType, index: DType) -> Kernel:
     code = Code("put_links", index)
     b = code.b
     links, keys = code.buffer("links", d.int32), code.buffer("keys", key)
-    wide = code.buffer("wide", Vector(key, LANES))
+    wide = b.buffer("wide", Vector(key, LANES))
     count = code.place("count")
     number = code.special("cube_pos") * (UNITS // PLANE) + code.special("plane_pos")
     lane = code.special("unit_pos_plane")
@@ -43,7 +43,7 @@ def links_kernel(key: DType, index: DType) -> Kernel:
     earlier, following = code.local(d.bool_, False), code.local(index, count)
 
     def equal(blk: Val) -> list[Val]:
-        got = b.load(wide.op, (blk * PLANE + lane).op)
+        got = b.load(wide, (blk * PLANE + lane).op)
         return [Val(code, b.extract(got, n)).eq(place) for n in range(LANES)]
 
     def first_of(blk: Val, found: list[Val]) -> None:
@@ -129,7 +129,7 @@ def chains_kernel(c: Chained) -> Kernel:
             at = code.walk(key.cast(code.index), line, out_outer)
             from_ = code.walk(offset, line, src_outer)
 
-            def read(buffer: Val, place: Val) -> list[Val]:
+            def read(buffer: Buf, place: Val) -> list[Val]:
                 got = b.load(buffer.op, place.op, lanes)
                 return [Val(code, b.extract(got, n) if lanes > 1 else got) for n in range(lanes)]
 

@@ -52,7 +52,6 @@ class Shape(NamedTuple):
         block: rows that are brought in a step, a multiple of 16.
         places: dtype of places.
         grouped: four planes multiply together.
-        stages: blocks in the ring, 2, or 3 so that products may still be under way.
     """
 
     dtype: DType
@@ -65,17 +64,11 @@ class Shape(NamedTuple):
     block: int
     places: DType
     grouped: bool = False
-    stages: int = 2
 
     @property
     def units(self) -> int:
         """Units of a cube."""
         return self.planes * PLANE
-
-    @property
-    def late(self) -> bool:
-        """Whether what a step adds is waited for in the next one."""
-        return self.grouped and self.stages > 2
 
 
 class Rows:
@@ -139,11 +132,6 @@ class Rows:
         """Return where steps along the columns of a block of lines begin."""
         each = LINE // SIDE
         return [start + (n // each * self.block * LINE + n % each * SIDE) for n in range(steps)]
-
-
-def ring(s: Shape, step: Val) -> Val:
-    """Return which block of the ring a step has."""
-    return step & 1 if s.stages == 2 else step % s.stages
 
 
 class Batch(NamedTuple):
@@ -251,11 +239,11 @@ def forward_kernel(s: Shape) -> Kernel:
     first = block * rows
     plane = code.special("plane_pos")
     qs = Rows(code, q, s.dtype, rows, s.depth, s.units, 1, s.grouped)
-    ks = Rows(code, k, s.dtype, s.block, s.depth, s.units, s.stages, s.grouped)
-    vs = Rows(code, v, s.dtype, s.block, s.width, s.units, s.stages, s.grouped)
+    ks = Rows(code, k, s.dtype, s.block, s.depth, s.units, 2, s.grouped)
+    vs = Rows(code, v, s.dtype, s.block, s.width, s.units, 2, s.grouped)
 
     def bring(j: Val) -> None:
-        half = ring(s, j)
+        half = j & 1
         ks.bring(half * ks.size, batch.heads["k"], j * s.block, keys, batch.rows["k"])
         vs.bring(half * vs.size, batch.heads["v"], j * s.block, keys, batch.rows["v"])
 
@@ -276,16 +264,15 @@ def forward_kernel(s: Shape) -> Kernel:
     top = [code.local(d.float32, float("-inf")) for _ in range(2)]
     total = [code.local(d.float32) for _ in range(2)]
     query = first + plane * SIDE + tiles.row
-    late = acc if s.late else ()
     with code.loop(0, blocks) as j:
         b.async_wait()
         code.barrier()
         with code.when(j + 1 < blocks):
             bring(j + 1)
-        half = ring(s, j)
+        half = j & 1
         values = [
             [code.local(d.float32, e) for e in tiles.elements(score)]
-            for score in scores(tiles, [(left, ks, half * ks.size)], s.block // SIDE, late)[0]()
+            for score in scores(tiles, [(left, ks, half * ks.size)], s.block // SIDE)[0]()
         ]
         with code.when(j >= whole):
             for n, held in enumerate(values):
@@ -312,27 +299,28 @@ def forward_kernel(s: Shape) -> Kernel:
             held_ = tiles.elements(b.get(slot))
             b.set(slot, tiles.of([e * shrinks[half_of(n)] for n, e in enumerate(held_)]))
         gather(tiles, acc, [[e.get() for e in held] for held in values], vs, half * vs.size)
-        if s.grouped and not s.late:
+        if s.grouped:
             Groups(code).wait(acc)
-    if s.late:
-        Groups(code).wait(acc)
+    factors = []
     for side in range(2):
         row = query + 8 * side
         whole_sum = over_row(code, "add", total[side].get())
         none = whole_sum.eq(0.0)
-        factor = 1.0 / none.pick(1.0, whole_sum)
-        with code.when(row < queries):
-            base = (head * queries + row) * s.width + tiles.column
-            for i, slot in enumerate(acc):
-                made = tiles.elements(b.get(slot))
-                for number in (0, 4):
-                    pair = [made[number + 2 * side + k] * factor for k in range(2)]
-                    at = base + (i * SIDE + column_of(number))
-                    b.store(out.op, at.op, b.vector(*[e.cast(s.dtype).op for e in pair]))
-            with code.when(tiles.column.eq(0)):
-                # Rows that see nothing have no power: as if their scores were far below.
-                log = top[side].get() * scale + whole_sum.call("log2")
-                sums[head * queries + row] = none.pick(float("inf"), log)
+        factors.append(1.0 / none.pick(1.0, whole_sum))
+        with code.when((row < queries) & tiles.column.eq(0)):
+            # Rows that see nothing have no power: as if their scores were far below.
+            log = top[side].get() * scale + whole_sum.call("log2")
+            sums[head * queries + row] = none.pick(float("inf"), log)
+    held = [
+        [(e * factors[half_of(n)]).cast(s.dtype) for n, e in enumerate(tiles.elements(b.get(slot)))]
+        for slot in acc
+    ]
+
+    def start(side: int) -> tuple[Val, Val]:
+        row = query + 8 * side
+        return (head * queries + row) * s.width, row < queries
+
+    tiles.store_rows(out, held, start)
     return code.finish()
 
 
@@ -378,13 +366,11 @@ class Left:
 Factors = tuple[Left, Rows, Val]
 
 
-def scores(
-    tiles: Tiles, pairs: Sequence[Factors], count: int, late: Sequence[Op] = ()
-) -> list[Callable[[], list[Op]]]:
+def scores(tiles: Tiles, pairs: Sequence[Factors], count: int) -> list[Callable[[], list[Op]]]:
     """Return what gives products of the rows of a plane with blocks of rows, sixteen each.
 
     Groups have all of them under way together; tiles are multiplied where they are asked for, so
-    that they take registers no earlier. `late` are sums of products that are under way already.
+    that they take registers no earlier.
     """
     b = tiles.code.b
     if not all(rows.grouped for _, rows, _ in pairs):
@@ -395,7 +381,7 @@ def scores(
         made.append([b.slot(SUMS) for _ in range(count)])
         places = rows.along(start, left.count)
         groups.add(made[-1], left.operand, rows.near, places, fresh=True)
-    groups.wait([*(slot for slots in made for slot in slots), *late])
+    groups.wait([slot for slots in made for slot in slots])
     return [partial(lambda slots: [b.get(slot) for slot in slots], slots) for slots in made]
 
 

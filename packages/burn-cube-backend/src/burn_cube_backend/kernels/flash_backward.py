@@ -27,7 +27,6 @@ from burn_cube_backend.kernels.flash import (
     Rows,
     Shape,
     gather,
-    ring,
     scores,
 )
 from burn_cube_backend.tiles import CHUNK, PLANE, SIDE, Groups, Tiles, column_of, half_of
@@ -58,12 +57,12 @@ class Frame:
 
 
 def products(
-    tiles: Tiles, pairs: Sequence[Factors], count: int, late: Sequence[Op]
+    tiles: Tiles, pairs: Sequence[Factors], count: int
 ) -> list[Callable[[], list[list[Val]]]]:
     """Return what gives the elements of products of a plane's rows with blocks of rows."""
     return [
         partial(lambda found: [tiles.elements(t) for t in found()], made)
-        for made in scores(tiles, pairs, count, late)
+        for made in scores(tiles, pairs, count)
     ]
 
 
@@ -72,15 +71,16 @@ def store(
 ) -> None:
     """Write the sums of a plane times a factor, row-major."""
     code, tiles = frame.code, frame.tiles
-    width = len(slots) * SIDE
-    for i, slot in enumerate(slots):
-        held = tiles.elements(code.b.get(slot))
-        for number in (0, 2, 4, 6):
-            row = first + frame.plane * SIDE + tiles.row + 8 * half_of(number)
-            pair = [(e * factor).cast(frame.s.dtype).op for e in held[number : number + 2]]
-            at = (head * limit + row) * width + tiles.column + (i * SIDE + column_of(number))
-            with code.when(row < limit):
-                code.b.store(out.op, at.op, code.b.vector(*pair))
+    held = [
+        [(e * factor).cast(frame.s.dtype) for e in tiles.elements(code.b.get(slot))]
+        for slot in slots
+    ]
+
+    def start(side: int) -> tuple[Val, Val]:
+        row = first + frame.plane * SIDE + tiles.row + 8 * side
+        return (head * limit + row) * (len(slots) * SIDE), row < limit
+
+    tiles.store_rows(out, held, start)
 
 
 def _masked(
@@ -100,14 +100,13 @@ def _masked(
 
 
 class _Facts:
-    """Sums and deltas of a block of queries in shared memory, in a ring."""
+    """Sums and deltas of a block of queries in shared memory, twice."""
 
     def __init__(self, frame: Frame) -> None:
         self.frame, self.block = frame, frame.s.block
         code = frame.code
         self.pairs = [
-            (far, code.shared(d.float32, frame.s.stages * self.block))
-            for far in (frame.sums, frame.delta)
+            (far, code.shared(d.float32, 2 * self.block)) for far in (frame.sums, frame.delta)
         ]
 
     def bring(self, half: Val, head: Val, first: Val) -> None:
@@ -141,8 +140,8 @@ def keys_kernel(s: Shape) -> Kernel:
     lay = Layout(code, frame.names, s.rank)
     ks = Rows(code, frame.k, s.dtype, rows, s.depth, s.units, 1, s.grouped)
     vs = Rows(code, frame.v, s.dtype, rows, s.width, s.units, 1, s.grouped)
-    qs = Rows(code, frame.q, s.dtype, s.block, s.depth, s.units, s.stages, s.grouped)
-    gs = Rows(code, frame.g, s.dtype, s.block, s.width, s.units, s.stages, s.grouped)
+    qs = Rows(code, frame.q, s.dtype, s.block, s.depth, s.units, 2, s.grouped)
+    gs = Rows(code, frame.g, s.dtype, s.block, s.width, s.units, 2, s.grouped)
     facts = _Facts(frame)
     # The first block of queries that sees a key of the cube.
     start = first // s.block if s.causal else code.at(0)
@@ -155,7 +154,7 @@ def keys_kernel(s: Shape) -> Kernel:
 
     def bring(step: Val) -> None:
         own, at = where(step)
-        half = ring(s, step)
+        half = step & 1
         batch = lay.of(own)
         qs.bring(half * qs.size, batch.heads["q"], at, frame.queries, batch.rows["q"])
         gs.bring(half * gs.size, batch.heads["g"], at, frame.queries, batch.rows["g"])
@@ -173,20 +172,16 @@ def keys_kernel(s: Shape) -> Kernel:
     sums_k = [tiles.slot() for _ in range(s.depth // SIDE)]
     sums_v = [tiles.slot() for _ in range(s.width // SIDE)]
     key0 = first + frame.plane * SIDE + tiles.row
-    late = [*sums_v, *sums_k] if s.late else []
     with code.loop(0, steps) as step:
         b.async_wait()
         code.barrier()
         with code.when(step + 1 < steps):
             bring(step + 1)
-        half = ring(s, step)
+        half = step & 1
         own, at = where(step)
         mask = Mask(s, frame.mask, lay, lay.of(own))
         found_scores, found_slopes = products(
-            tiles,
-            [(left_k, qs, half * qs.size), (left_v, gs, half * gs.size)],
-            s.block // SIDE,
-            late,
+            tiles, [(left_k, qs, half * qs.size), (left_v, gs, half * gs.size)], s.block // SIDE
         )
         held_scores = found_scores()
 
@@ -215,10 +210,8 @@ def keys_kernel(s: Shape) -> Kernel:
                 for number, p in enumerate(held)
             ]
         gather(tiles, sums_k, slopes, qs, half * qs.size)
-        if s.grouped and not s.late:
+        if s.grouped:
             Groups(code).wait([*sums_v, *sums_k])
-    if s.late:
-        Groups(code).wait(late)
     store(frame, dk, sums_k, first, frame.keys, head, frame.factor)
     store(frame, dv, sums_v, first, frame.keys, head, code.const(1.0, d.float32))
     return code.finish()
@@ -238,8 +231,8 @@ def queries_kernel(s: Shape) -> Kernel:
     mask = Mask(s, frame.mask, lay, batch)
     qs = Rows(code, frame.q, s.dtype, rows, s.depth, s.units, 1, s.grouped)
     gs = Rows(code, frame.g, s.dtype, rows, s.width, s.units, 1, s.grouped)
-    ks = Rows(code, frame.k, s.dtype, s.block, s.depth, s.units, s.stages, s.grouped)
-    vs = Rows(code, frame.v, s.dtype, s.block, s.width, s.units, s.stages, s.grouped)
+    ks = Rows(code, frame.k, s.dtype, s.block, s.depth, s.units, 2, s.grouped)
+    vs = Rows(code, frame.v, s.dtype, s.block, s.width, s.units, 2, s.grouped)
     blocks = (frame.keys + (s.block - 1)) // s.block
     whole = frame.keys // s.block
     if s.causal:
@@ -249,7 +242,7 @@ def queries_kernel(s: Shape) -> Kernel:
         whole = code.at(0)
 
     def bring(j: Val) -> None:
-        half = ring(s, j)
+        half = j & 1
         ks.bring(half * ks.size, batch.heads["k"], j * s.block, frame.keys, batch.rows["k"])
         vs.bring(half * vs.size, batch.heads["v"], j * s.block, frame.keys, batch.rows["v"])
 
@@ -262,7 +255,6 @@ def queries_kernel(s: Shape) -> Kernel:
     left_q, left_g = (Left(tiles, own, frame.plane, KEPT) for own in (qs, gs))
     sums_q = [tiles.slot() for _ in range(s.depth // SIDE)]
     query0 = first + frame.plane * SIDE + tiles.row
-    late = sums_q if s.late else []
     facts = []
     for side in range(2):
         at = head * frame.queries + (query0 + 8 * side).call("min", frame.queries - 1)
@@ -272,12 +264,9 @@ def queries_kernel(s: Shape) -> Kernel:
         code.barrier()
         with code.when(j + 1 < blocks):
             bring(j + 1)
-        half = ring(s, j)
+        half = j & 1
         found_scores, found_slopes = products(
-            tiles,
-            [(left_q, ks, half * ks.size), (left_g, vs, half * vs.size)],
-            s.block // SIDE,
-            late,
+            tiles, [(left_q, ks, half * ks.size), (left_g, vs, half * vs.size)], s.block // SIDE
         )
         held_scores = found_scores()
 
@@ -294,10 +283,8 @@ def queries_kernel(s: Shape) -> Kernel:
                 slope.append(frame.weight(e, total) * (slopes[n][number] - delta))
             slopes[n] = slope
         gather(tiles, sums_q, slopes, ks, half * ks.size)
-        if s.grouped and not s.late:
+        if s.grouped:
             Groups(code).wait(sums_q)
-    if s.late:
-        Groups(code).wait(late)
     store(frame, dq, sums_q, first, frame.queries, head, frame.factor)
     return code.finish()
 

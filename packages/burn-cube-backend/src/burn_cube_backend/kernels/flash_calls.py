@@ -258,10 +258,10 @@ def backward(
     args = [delta.buf, out.buf, g.buf, count, rows, *extents, *g_places]
     engine.run(flash_backward.delta_kernel, (made,), count * across, args)
     kind = None if o.mask is None else o.mask.dtype
-    block = BLOCK if max(depth, width) <= flash_backward.KEPT else BLOCK // 2
+    grouped = "groups" in engine.client.properties.capabilities
+    block = BLOCK if grouped or max(depth, width) <= flash_backward.KEPT else BLOCK // 2
     shape = flash.Shape(
-        q.dtype, depth, width, len(extents), causal, kind, PLANES, block, index,
-        "groups" in engine.client.properties.capabilities,
+        q.dtype, depth, width, len(extents), causal, kind, PLANES, block, index, grouped
     )  # fmt: skip
     own = factor(depth, scale)
     group = o.group or 1

@@ -26,11 +26,13 @@ from burn_std import dtypes as d
 
 Cut = Block | GroupBlock
 MAKERS: dict[type, Callable[..., Kernel]] = {Block: product_kernel, GroupBlock: group_kernel}
-# The largest block of which there is one for every multiprocessor is taken, else the last one.
+# The first block of which there is about one for every multiprocessor is taken, if it is not much
+# larger than the matrix; else the last one, of which two are at work together.
 TILED: tuple[Block, ...] = (Block((2, 4), (64, 64), 64, 3), Block((2, 2), (32, 32), 64, 3))
 GROUPED: tuple[GroupBlock, ...] = (
     GroupBlock((2, 1), (64, 256), 4),
-    GroupBlock((2, 1), (64, 128), 4),
+    GroupBlock((2, 1), (64, 128), 3),
+    GroupBlock((2, 1), (64, 64), 4),
     GroupBlock((1, 1), (64, 64), 4),
 )
 # Parts of the depth at most, and steps that each has at least.
@@ -69,8 +71,15 @@ def cut(engine: Engine, m: int, n: int, k: int, batches: int) -> tuple[Cut, int]
 
     grouped = "groups" in engine.client.properties.capabilities
     *large, small = GROUPED if grouped else TILED
-    block = next((one for one in large if cubes(one) >= units), small)
-    parts = max(1, min(PARTS, units // cubes(block), k // (block.depth * STEPS)))
+    block = next(
+        (
+            one for one in large
+            if cubes(one) * 10 >= units * 9
+            and one.rows < m + small.rows and one.columns < n + small.columns
+        ), small,
+    )  # fmt: skip
+    most = units * 2 if grouped and block is small else units
+    parts = max(1, min(PARTS, most // cubes(block), k // (block.depth * STEPS)))
     depth = -(-k // parts)
     return block, -(-depth // block.depth) * block.depth
 
@@ -110,7 +119,8 @@ def multiplied(
     walks = [broadcast_strides(t.shape[:-2], t.strides[:-2], batch) for t in (x, y)]
     extents, strides = collapse(batch, walks)
     index = engine.index_dtype(x, y, out, count=out.size)
-    spec = Spec(x.dtype, kind, (lies[0].turned, lies[1].turned), len(extents), index)
+    turned = (lies[0].turned, lies[1].turned)
+    spec = Spec(x.dtype, kind, turned, n % CHUNK == 0, len(extents), index)
     args = [
         out.buf, x.buf, y.buf, m, n, k, depth, x.offset, y.offset, lies[0].lead, lies[1].lead,
         *extents, *strides[0], *strides[1],

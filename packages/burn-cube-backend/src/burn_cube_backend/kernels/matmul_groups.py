@@ -1,8 +1,8 @@
 """Products of halves by groups of four planes, whose operands stay in shared memory.
 
 As in `matmul_tiles` a cube computes a block of the result, and blocks of both operands pass
-through a ring of shared memory. Here they lie in the lines that `group_mma` reads, and one product
-is still under way while the next block is waited for.
+through a ring of shared memory. Here they lie in the lines that `group_mma` reads. While a block
+is multiplied, the copies of a later one are started; it takes the place of the block before.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from burn_cube import Kernel
 from burn_cube_backend.code import Buf, Code, Val
-from burn_cube_backend.kernels.matmul_tiles import Lies, Spec, place_of
+from burn_cube_backend.kernels.matmul_tiles import Lies, Spec, place_of, store_block
 from burn_cube_backend.tiles import (
     CHUNK,
     GROUP_ROWS,
@@ -21,8 +21,6 @@ from burn_cube_backend.tiles import (
     SIDE,
     Groups,
     Tiles,
-    column_of,
-    half_of,
 )
 
 
@@ -33,13 +31,11 @@ class GroupBlock(NamedTuple):
         groups: groups of four planes, down and across.
         tile: rows and columns of the result that a group has: multiples of 64, and of 16 up to 256.
         stages: blocks in the ring.
-        pending: products that are under way while the next block is waited for, 0 or 1.
     """
 
     groups: tuple[int, int]
     tile: tuple[int, int]
     stages: int
-    pending: int = 1
 
     @property
     def depth(self) -> int:
@@ -152,7 +148,7 @@ def group_kernel(s: Spec, block: GroupBlock) -> Kernel:
     )  # fmt: skip
     tiles, groups = Tiles(code, s.dtype), Groups(code)
     # Blocks that are brought before they are needed.
-    ahead = block.stages - 1 - block.pending
+    ahead = block.stages - 1
     for number in range(ahead):
         with code.when(code.at(number) < steps):
             left.bring(code.at(number), code.at(number))
@@ -173,28 +169,18 @@ def group_kernel(s: Spec, block: GroupBlock) -> Kernel:
                 row, (left.near, left.places(here, down + i * GROUP_ROWS)), right.near,
                 right.places(here, across), (not left.along, not right.along),
             )  # fmt: skip
-        # What was multiplied in the step before makes room, once every group is behind it.
+        # What was multiplied in the step before makes room: every group is behind it.
         with code.when(step + ahead < steps):
             left.bring(next_slot.get(), step + ahead)
             right.bring(next_slot.get(), step + ahead)
         b.async_commit()
-        b.group_wait((), block.pending * high) if block.pending else groups.wait(
-            [c for row in sums for c in row]
-        )
+        groups.wait([cell for row in sums for cell in row])
         for turn in (slot, next_slot):
             following = turn.get() + 1
             turn.set(following.eq(block.stages).pick(0, following))
-    groups.wait([c for row in sums for c in row])
     base = (batch * parts + part) * m
     plane = code.special("plane_pos") % 4
-    for i in range(high):
-        first = row0 + down + (plane * SIDE + tiles.row + i * GROUP_ROWS)
-        for j in range(wide):
-            held = tiles.elements(b.get(sums[i][j]))
-            for number in (0, 2, 4, 6):
-                line = first + 8 * half_of(number)
-                column = column0 + across + (tiles.column + (j * SIDE + column_of(number)))
-                with code.when((line < m) & (column < n)):
-                    pair = [e.cast(s.out).op for e in held[number : number + 2]]
-                    b.store(out.op, ((base + line) * n + column).op, b.vector(*pair))
+    for i, cells in enumerate(sums):
+        line = row0 + down + (plane * SIDE + tiles.row + i * GROUP_ROWS)
+        store_block(tiles, s, out, cells, (base, line, m), (column0 + across, n))
     return code.finish()

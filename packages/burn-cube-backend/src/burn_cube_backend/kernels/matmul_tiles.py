@@ -8,12 +8,13 @@ of the result are few, the depth is cut in parts whose sums in float32 are added
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from burn_cube import Kernel
 from burn_cube.spi import Op
 from burn_cube_backend.code import Buf, Code, Val
-from burn_cube_backend.tiles import CHUNK, PLANE, SIDE, Tiles, column_of, half_of
+from burn_cube_backend.tiles import CHUNK, PLANE, SIDE, Tiles
 from burn_std import DType
 
 
@@ -59,6 +60,7 @@ class Spec(NamedTuple):
         dtype: of the operands.
         out: dtype of the result.
         turned: whether the left and the right operand lie by columns.
+        whole: rows of the result begin at multiples of 16 bytes.
         rank: dims of the batch.
         places: dtype of places.
     """
@@ -66,6 +68,7 @@ class Spec(NamedTuple):
     dtype: DType
     out: DType
     turned: tuple[bool, bool]
+    whole: bool
     rank: int
     places: DType
 
@@ -232,16 +235,34 @@ def product_kernel(s: Spec, block: Block) -> Kernel:
             for cell, op in zip(cells, side, strict=True):
                 b.set(cell, op)
     base = (batch * parts + part) * m
-    for i in range(high):
-        for j in range(wide):
-            held = tiles.elements(b.get(sums[i][j]))
-            for number in (0, 2, 4, 6):
-                row = row0 + down + i * SIDE + tiles.row + 8 * half_of(number)
-                column = column0 + across + j * SIDE + tiles.column + column_of(number)
-                with code.when((row < m) & (column < n)):
-                    pair = [e.cast(s.out).op for e in held[number : number + 2]]
-                    b.store(out.op, ((base + row) * n + column).op, b.vector(*pair))
+    for i, cells in enumerate(sums):
+        line = row0 + down + i * SIDE + tiles.row
+        store_block(tiles, s, out, cells, (base, line, m), (column0 + across, n))
     return code.finish()
+
+
+def store_block(
+    tiles: Tiles, s: Spec, out: Buf, cells: Sequence[Op], line: tuple[Val, Val, Val],
+    column: tuple[Val, Val],
+) -> None:  # fmt: skip
+    """Write sums that lie side by side.
+
+    Args:
+        tiles: of the kernel.
+        s: what it depends on.
+        out: the result.
+        cells: mutable accumulators.
+        line: rows before the matrix, the first row of the unit, and rows of the matrix.
+        column: the first column of the sums, and columns of the matrix.
+    """
+    base, row, rows = line
+    first, columns = column
+    held = [[e.cast(s.out) for e in tiles.elements(tiles.code.b.get(cell))] for cell in cells]
+    tiles.store_rows(
+        out, held,
+        lambda half: ((base + row + 8 * half) * columns + first, row + 8 * half < rows),
+        s.whole, lambda at: first + at < columns,
+    )  # fmt: skip
 
 
 def place_of(code: Code, high: int, wide: int, m: Val, n: Val) -> tuple[Val, Val]:

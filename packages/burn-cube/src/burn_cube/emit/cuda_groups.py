@@ -49,7 +49,7 @@ def write_group(op: Op, writer: MemoryWriter) -> None:
         _product(op, writer)
         return
     held = ", ".join(f'"+f"({lane})' for arg in op.args for lane in writer.lanes(arg))
-    word = f"wgmma.wait_group.sync.aligned {op.attrs['pending']};"
+    word = "wgmma.wait_group.sync.aligned 0;"
     writer.line(f'asm volatile("{word}" : {held} : : "memory");')
 
 

@@ -197,15 +197,15 @@ class _Tiles:
         for left, right in zip(places[:steps], places[steps:], strict=True):
             for number, slot in enumerate(slots):
                 acc = self.made[slot]
-                with self._loop(8) as at, self._loop(16) as k:
-                    m = own + (at >> 1 & 1) * 8
-                    n = self.lane() % 4 * 2 + (at & 1) + (at >> 2) * 8 + number * 16
+                with self._loop(8) as e, self._loop(16) as k:
+                    m = own + (e >> 1 & 1) * 8
+                    n = self.lane() % 4 * 2 + (e & 1) + (e >> 2) * 8 + number * 16
                     if held:
                         x = self.made[left][self.first(left.type) + m * 16 + k]
                     else:
                         x = self._grouped(memories[0], left, row + m, k, attrs, 0)
                     y = self._grouped(memories[-1], right, n, k, attrs, 1)
-                    acc[at] = fma(cast(x, float32), cast(y, float32), acc[at])
+                    acc[e] = fma(cast(x, float32), cast(y, float32), acc[e])
 
     def group_wait(self, op: Op) -> None:
         pass
