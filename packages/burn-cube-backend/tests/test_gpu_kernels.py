@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from burn_cube_backend.kernels import chains
 from burn_cube_backend.plugin import CubeBackend, interp
 from burn_ir import CATALOG
 from burn_std import dtypes as d
@@ -114,13 +115,27 @@ def stable_order(x: Any, descending: bool) -> Any:
     return x.shape[1] - 1 - x[:, ::-1].argsort(1, kind="stable")[:, ::-1]
 
 
-def test_many_additions_at_indices_are_sorted_first(gpu: CubeBackend) -> None:
-    x = RNG.integers(0, 9, (50, 3)).astype(np.float32)
-    at = RNG.integers(0, 50, 3000)
-    src = RNG.integers(0, 9, (3000, 3)).astype(np.float32)
+@pytest.mark.parametrize("most", [chains.MOST, 0], ids=["chained", "sorted"])
+@pytest.mark.parametrize("columns", [3, 8])
+@pytest.mark.parametrize("rows", [50, 9000, 1])
+def test_many_additions_at_indices_keep_their_order(
+    gpu: CubeBackend, monkeypatch: pytest.MonkeyPatch, most: int, columns: int, rows: int
+) -> None:
+    monkeypatch.setattr(chains, "MOST", most)
+    x = RNG.standard_normal((rows, columns)).astype(np.float32)
+    at = RNG.integers(0, rows, 1500)
+    src = RNG.standard_normal((1500, columns)).astype(np.float32)
     wanted = x.copy()
-    np.add.at(wanted, at, src)
+    for number, row in zip(at, src, strict=True):
+        wanted[number] += row
     np.testing.assert_array_equal(run(gpu, "index_add", x, at, src, attrs=(0, 1.0)), wanted)
+    for mode in ("assign", "amax"):
+        whole = np.broadcast_to(at[:, None], src.shape).copy()
+        found = run(gpu, "scatter", x, whole, src, attrs=(0, mode))
+        wanted = x.copy()
+        for number, row in zip(at, src, strict=True):
+            wanted[number] = row if mode == "assign" else np.maximum(wanted[number], row)
+        np.testing.assert_array_equal(found, wanted)
 
 
 def attended(q: Any, k: Any, v: Any, mask: Any, causal: bool, scale: float) -> Any:

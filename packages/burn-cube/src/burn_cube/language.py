@@ -519,8 +519,9 @@ def group_mma(
 
     Args:
         sums: one to sixteen cells, `local(tile_fill(0.0))`, each for 16 columns.
-        left: a tile `a` of each plane for every step, or shared memory and a place for every
-            step, counted without the swizzle: 64 times the line, and the column.
+        left: tiles `a` of each plane, one for every step, made where they are multiplied; or
+            shared memory and a place for every step, counted without the swizzle: 64 times the
+            line, and the column.
         right: shared memory.
         places: the place of the right operand for every step.
         turned: whether lines of the left and of the right operand run along its rows (m) and

@@ -311,7 +311,7 @@ def forward_kernel(s: Shape) -> Kernel:
             # Rows that see nothing have no power: as if their scores were far below.
             log = top[side].get() * scale + whole_sum.call("log2")
             sums[head * queries + row] = none.pick(float("inf"), log)
-    held = [
+    made = [
         [(e * factors[half_of(n)]).cast(s.dtype) for n, e in enumerate(tiles.elements(b.get(slot)))]
         for slot in acc
     ]
@@ -320,7 +320,7 @@ def forward_kernel(s: Shape) -> Kernel:
         row = query + 8 * side
         return (head * queries + row) * s.width, row < queries
 
-    tiles.store_rows(out, held, start)
+    tiles.store_rows(out, made, start)
     return code.finish()
 
 
