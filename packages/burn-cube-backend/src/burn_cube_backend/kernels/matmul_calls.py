@@ -71,6 +71,9 @@ def cut(engine: Engine, m: int, n: int, k: int, batches: int) -> tuple[Cut, int]
 
     grouped = "groups" in engine.client.properties.capabilities
     *large, small = GROUPED if grouped else TILED
+    if grouped and k < large[0].depth * STEPS:
+        # A multiprocessor has one cube of the widest block: nothing hides its beginning and end.
+        large = large[1:]
     block = next(
         (
             one for one in large
@@ -80,8 +83,9 @@ def cut(engine: Engine, m: int, n: int, k: int, batches: int) -> tuple[Cut, int]
     )  # fmt: skip
     most = units * 2 if grouped and block is small else units
     parts = max(1, min(PARTS, most // cubes(block), k // (block.depth * STEPS)))
-    depth = -(-k // parts)
-    return block, -(-depth // block.depth) * block.depth
+    steps = -(-k // (parts * block.depth))
+    # Without a use for all of the ring more cubes are at work at once.
+    return block._replace(stages=min(block.stages, max(2, steps))), steps * block.depth
 
 
 def product(engine: Engine, x: CubeTensor, y: CubeTensor) -> CubeTensor | None:
