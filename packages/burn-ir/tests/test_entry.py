@@ -197,3 +197,16 @@ def test_expressions_bind_for_every_kind(entry: Entry, floating: bool) -> None:
     if entry.name == "nan_to_num":
         known |= {"nan": None, "posinf": None, "neginf": None}
     assert " if " not in str(bind(parse(entry.expr, entry.name), known))
+
+
+def test_who_follows_a_catalogue_is_told_of_every_entry_and_of_later_ones() -> None:
+    catalog, told = Catalog(), []
+    first, second = CATALOG["add"], CATALOG["mul"]
+    codes = first.code, second.code
+    try:
+        catalog.add(first)
+        catalog.follow(told.append)
+        catalog.add(second)
+    finally:
+        first.code, second.code = codes
+    assert told == [first, second]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import operator
 import pickle
+import sys
 from typing import Any
 
 import numpy as np
@@ -124,14 +125,31 @@ def test_dlpack_both_ways() -> None:
         np.from_dlpack(bt.zeros(1, dtype=d.bfloat16))
 
 
-def test_names_that_mutate_raise_with_the_functional_form() -> None:
+def test_names_that_mutate_raise_with_the_functional_form(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     x = bt.zeros(1)
     for name, word in (("add_", "x.add"), ("relu_", "x.relu"), ("copy_", "x"), ("eval", "valid")):
         with pytest.raises(AttributeError, match=word):
             getattr(x, name)
-    with pytest.raises(AttributeError, match="'reshape'"):
+        assert not hasattr(bt.Tensor, name)
+        assert name not in dir(x)
+        assert name not in dir(bt.Tensor)
+    with pytest.raises(AttributeError, match="Select the elements"):
+        del x[0]
+    with pytest.raises(AttributeError) as caught:
         x.reshap  # noqa: B018
+    sys.__excepthook__(caught.type, caught.value, None)  # as Python prints it
+    assert "Did you mean: 'reshape'?" in capsys.readouterr().err
     assert not hasattr(x, "nothing_like_it")
+    assert [row.item() for row in reversed(bt.tensor([1, 2]))] == [2, 1]
+
+
+def test_python_finds_attributes_of_tensors_and_contexts_the_short_way() -> None:
+    x = bt.zeros(1)
+    for cls in (bt.Tensor, type(x.b)):
+        assert not hasattr(cls, "__getattr__")
+        assert cls.__getattribute__ is object.__getattribute__
 
 
 def test_conversions() -> None:

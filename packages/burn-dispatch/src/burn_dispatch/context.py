@@ -1,14 +1,14 @@
 """A context: one resource seen with or without autodiff; the owner of generated functions.
 
-`ctx.add(x, y)` works because the function of an entry is made at the first look-up and kept as an
-attribute; later calls find it directly.
+`ctx.add(x, y)` works because the function of an entry is made at the first look-up, by an
+`Operation` of the class, and kept as an attribute; later calls find it directly.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from types import FunctionType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from burn_backend import (
     TENSOR_CLASS,
@@ -67,9 +67,16 @@ class Context:
 
     # ---- functions ----------------------------------------------------------------------------
 
-    def __getattr__(self, name: str) -> Callable[..., Any]:
-        if name not in CATALOG:
-            raise AttributeError(f"context has no operation {name!r}")
+    if TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Callable[..., Any]: ...
+
+    def first(self, name: str) -> Callable[..., Any]:
+        """Return the function of an entry and keep it as an attribute, which is found from now on.
+
+        Args:
+            name: of the entry.
+        """
         while True:
             asking = self.scope is None and scopes.scoped()
             function = self._scoped(name) if asking else self.function(name)
@@ -284,6 +291,25 @@ class Context:
 
     def __repr__(self) -> str:
         return f"<context {self.name}>"
+
+
+class Operation:
+    """Stands on the class of contexts under the name of an entry, for those without its function.
+
+    A `__getattr__` would have Python look up every function the long way, at every call.
+    """
+
+    __slots__ = ("_name",)
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __get__(self, context: Context | None, cls: type) -> Any:
+        """Return the function of a context, made at this first look."""
+        return self if context is None else context.first(self._name)
+
+
+CATALOG.follow(lambda entry: setattr(Context, entry.name, Operation(entry.name)))
 
 
 def decomposed(context: Context, entry: Entry) -> Fragments:

@@ -319,6 +319,17 @@ class Catalog:
     def __init__(self) -> None:
         self._by_name: dict[str, Entry] = {}
         self.by_code: list[Entry] = []
+        self._followers: list[Callable[[Entry], object]] = []
+
+    def follow(self, told: Callable[[Entry], object]) -> None:
+        """Tell a function of every entry, and of those that come later.
+
+        Args:
+            told: takes an entry.
+        """
+        self._followers.append(told)
+        for entry in self.by_code:
+            told(entry)
 
     def add(self, entry: Entry) -> Entry:
         """Register an entry; works at any time, live backends pick it up on first use.
@@ -331,6 +342,8 @@ class Catalog:
         entry.code = len(self.by_code)
         self.by_code.append(entry)
         self._by_name[entry.name] = entry
+        for told in self._followers:
+            told(entry)
         return entry
 
     def get(self, name: str) -> Entry | None:

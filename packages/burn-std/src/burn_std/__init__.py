@@ -1,5 +1,6 @@
 """Dtypes, shapes, errors and the plugin loader: what every package stands on; imports no numpy."""
 
+from burn_std.absent import Absent as Absent, present as present
 from burn_std.dtypes import (
     FLOATS as FLOATS,
     INTS as INTS,

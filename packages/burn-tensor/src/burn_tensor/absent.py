@@ -1,10 +1,12 @@
 """What to write instead of the attributes that PyTorch's tensors have and these have not.
 
-Looked up only when an attribute does not exist. Names of complex, sparse, stored and distributed
+They stand on the class, see `burn_std.Absent`. Names of complex, sparse, stored and distributed
 tensors are answered by their reason.
 """
 
 from __future__ import annotations
+
+from collections.abc import Iterable
 
 _VIEW = "Layouts are not part of a tensor's value: views, copies and strides give the same results."
 _DEVICE = "Look at x.device."
@@ -137,22 +139,16 @@ OTHERWISE: dict[str, str] = {
     "__idiv__": "Write x = x / y.",
     "__nonzero__": "Write bool(x).",
     "__long__": "Write int(x).",
-    "__reversed__": "Use x.flip(0).",
 }  # fmt: skip
 
 
-def remedy(name: str, has: bool) -> str | None:
-    """Return what to write instead of an attribute, None where nothing is known.
+def remedies(names: Iterable[str]) -> dict[str, str]:
+    """Return what to write instead of attributes that tensors lack.
 
     Args:
-        name: the attribute.
-        has: its functional form, without trailing underscore, exists.
+        names: the methods; under a name with an underscore behind it PyTorch changes the tensor.
     """
-    found = OTHERWISE.get(name)
-    if found is None and name.endswith("_") and not name.startswith("_"):
-        plain = name.rstrip("_")
-        if has:
-            return f"Values never change in place. Write x = x.{plain}(...)."
-        if plain in OTHERWISE:
-            return f"Values never change in place. {OTHERWISE[plain]}"
-    return found
+    still = "Values never change in place."
+    out = {f"{n}_": f"{still} Write x = x.{n}(...)." for n in names}
+    out |= {f"{n}_": f"{still} {said}" for n, said in OTHERWISE.items() if n[-1] != "_"}
+    return out | OTHERWISE

@@ -1,18 +1,18 @@
 """The class users hold.
 
-Its methods stand in the classes it inherits; keys, rebinding, text and the errors of names that
-do not exist stand here.
+Its methods stand in the classes it inherits; keys, rebinding, text and the names that do not exist
+stand here.
 """
 
 from __future__ import annotations
 
 from sys import getrefcount
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from burn_backend import TensorBase, register_tensor_class
 from burn_dispatch import current_scope
-from burn_std import ArgumentError, BurnError
-from burn_tensor.absent import remedy
+from burn_std import Absent, ArgumentError, BurnError, present
+from burn_tensor.absent import remedies
 from burn_tensor.arithmetic import ArithmeticMethods
 from burn_tensor.autograd import AutogradMethods, refuse_assignment
 from burn_tensor.comparison import ComparisonMethods
@@ -54,6 +54,13 @@ def _calibrated() -> int:
 _TEMPORARY = _calibrated()
 
 
+class TensorType(type):
+    """The class of `Tensor`: its `dir` leaves out the names that only say what to write."""
+
+    def __dir__(cls) -> list[str]:
+        return present(cls, type.__dir__(cls))
+
+
 class Tensor(
     ArithmeticMethods,
     ComparisonMethods,
@@ -72,6 +79,7 @@ class Tensor(
     InteropMethods,
     LikenessMethods,
     TensorBase,
+    metaclass=TensorType,
 ):
     """An n-dimensional array on a device, of one dtype, that is never changed in place.
 
@@ -162,26 +170,12 @@ class Tensor(
             return format(self.item(), spec)
         return format(str(self), spec)
 
-    # ---- names that do not exist --------------------------------------------------------------
-
-    if not TYPE_CHECKING:
-
-        def __getattr__(self, name: str) -> Any:
-            raise AttributeError(missing(name))
-
     def __dir__(self) -> list[str]:
-        return [n for n in object.__dir__(self) if n not in ("b", "v", "node")]
+        own = [n for n in object.__dir__(self) if n not in ("b", "v", "node")]
+        return present(type(self), own)
 
 
-def missing(name: str) -> str:
-    """Return what to say about a name that tensors do not have."""
-    said = remedy(name, hasattr(Tensor, name.rstrip("_")))
-    if said is None:
-        from difflib import get_close_matches
-
-        near = get_close_matches(name, [n for n in dir(Tensor) if not n.startswith("_")], 1)
-        said = f"Did you mean {near[0]!r}?" if near else ""
-    return f"Tensor.{name}: tensors have no such attribute. {said}".rstrip()
-
+for _name, _said in remedies([n for n in dir(Tensor) if n[0] != "_"]).items():
+    setattr(Tensor, _name, Absent(_name, "tensors", _said, "Tensor"))
 
 register_tensor_class(Tensor)
