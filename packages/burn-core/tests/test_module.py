@@ -10,7 +10,14 @@ from typing import Any
 import pytest
 
 import burn_tensor as bt
-from burn_core import Buffer, Module, Parameter, is_training, updates_statistics
+from burn_core import (
+    Buffer,
+    Module,
+    Parameter,
+    call_in_turn,
+    is_training,
+    updates_statistics,
+)
 from burn_dispatch import Device, no_grad
 from burn_std import ArgumentError, BurnError, DTypeError, ShapeError, StoreError
 from burn_std.dtypes import bfloat16, float32, float64, int64
@@ -126,6 +133,18 @@ def test_unknown_and_foreign_names_say_what_to_do(device: Device) -> None:
     with pytest.raises(AttributeError, match=r"nn\.Buffer"):
         model.register_buffer("x", None)
     assert not hasattr(model, "nothing")
+    for name in ("register_buffer", "cuda"):
+        assert not hasattr(Module, name)
+        assert name not in dir(model)
+        assert name not in dir(Module)
+    assert "factor" in dir(model)
+    model.device = "its own"
+    assert model.device == "its own"
+
+
+def test_python_finds_attributes_of_modules_the_short_way() -> None:
+    assert not hasattr(Module, "__getattr__")
+    assert Module.__getattribute__ is object.__getattribute__
 
 
 # ---- training behaviour -----------------------------------------------------------------------
@@ -174,6 +193,48 @@ def test_a_valid_module_inside_a_training_one_stays_inference(tracking: Device) 
     model(bt.ones(2, device=tracking))
     assert model.first.trained == [False]
     assert model.rest[0].trained == [True]  # type: ignore[union-attr]
+
+
+class Own(Scale):
+    """Has a call of its own."""
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return super().__call__(*args, **kwargs) + 1
+
+
+class Line(Module):
+    """Calls what it holds in turn."""
+
+    def __init__(self, *parts: Module) -> None:
+        self.parts = parts
+
+    def forward(self, x: Any) -> Any:
+        return call_in_turn(self.parts, x)
+
+
+def test_modules_called_in_turn_are_called_as_by_hand(tracking: Device) -> None:
+    x = bt.ones(2, device=tracking)
+    live, frozen, own = Scale(device=tracking), Scale(device=tracking).valid(), Own(device=tracking)
+    line = Line(live, frozen, own)
+    assert line(x).tolist() == [9.0, 9.0]  # 2, 2, and 2 with one more
+    assert (live.trained, frozen.trained, own.trained) == ([True], [False], [True])
+    assert line.valid()(x).tolist() == [9.0, 9.0]
+    assert call_in_turn([live, own], x).tolist() == [5.0, 5.0]  # outside of any call
+    assert live.trained == [True, False, True]
+    assert call_in_turn([], x) is x
+
+
+def test_a_call_takes_arguments_by_place_and_by_name(device: Device) -> None:
+    class Given(Module):
+        def forward(self, *args: Any, **kwargs: Any) -> Any:
+            return args, kwargs
+
+    model = Given()
+    assert model() == ((), {})
+    assert model(1) == ((1,), {})
+    assert model(None, 2) == ((None, 2), {})
+    assert model(first=1, more=2, named=3) == ((), {"first": 1, "more": 2, "named": 3})
+    assert model(1, first=2) == ((1,), {"first": 2})
 
 
 def test_training_ends_with_an_error(tracking: Device) -> None:

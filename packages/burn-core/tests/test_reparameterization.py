@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import pickle
 from typing import Any
 
 import pytest
@@ -75,6 +76,25 @@ def test_adapters_are_live_in_valid_and_copied_by_fork(tracking: Device) -> None
     assert near(fork.valid()(x), old)
     model.to_device(Device.flex(1))
     assert model(x.to_device(Device.flex(1))).device == Device.flex(1)
+
+
+class Fresh(Affine):
+    """Adapted in one test alone."""
+
+
+def test_an_adapter_from_another_process_computes(device: Device) -> None:
+    stored = pickle.dumps(apply_lora(Fresh(2, 3, device), Lora(rank=1, select="weight")))
+    for cls in (Fresh, Affine):
+        if "weight" in vars(cls):
+            del cls.weight  # as in a process in which nobody has adapted one
+    plain = Fresh(2, 3, device)
+    back = pickle.loads(stored)
+    assert back.weight.shape == (2, 3) and "weight" in dir(back)
+    assert plain.weight.shape == (2, 3)
+    del plain.weight
+    with pytest.raises(AttributeError, match="'Fresh' object has no attribute 'weight'"):
+        plain.weight  # noqa: B018
+    assert not hasattr(Fresh, "weight")
 
 
 def test_adapted_state_survives_saving(tracking: Device) -> None:

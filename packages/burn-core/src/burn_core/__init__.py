@@ -10,9 +10,10 @@ from burn_core.behaviour import (
     is_training,
     updates_statistics,
 )
+from burn_core.calls import explain_arguments
 from burn_core.config import Config
 from burn_core.constructor import ModuleConfig
-from burn_core.module import Module, explain_arguments, source_of
+from burn_core.module import Module, call_in_turn, source_of
 from burn_core.parameter import Buffer, Parameter, id_text
 from burn_core.reparameterization import (
     Lora,
@@ -90,6 +91,7 @@ __all__ = [
     "any_autodiff",
     "apply_lora",
     "average_buffers",
+    "call_in_turn",
     "capture",
     "containers_of",
     "explain",

@@ -3,18 +3,28 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from copy import deepcopy
 from typing import TYPE_CHECKING, Any, NoReturn, Self, TypeVar
 
 from burn_core.behaviour import TRAINING, VALID, decides
+from burn_core.calls import NOTHING, OTHERWISE, explained, given, is_explained
 from burn_core.constructor import RECORDED, ModuleConfig, register_module
 from burn_core.parameter import Buffer, Parameter
 from burn_core.selection import Selector, group_of
 from burn_core.state import LoadedKeys, ModuleRecord, load_state_dict, state_dict
-from burn_core.tree import REPARAMETERIZED, aliases, items_of, rebuilt, walk
+from burn_core.tree import REPARAMETERIZED, aliases, computes, items_of, rebuilt, walk
 from burn_dispatch import Device, device as named_device, to_device
-from burn_std import ArgumentError, BurnError, DType, DTypeError, nearest, unknown_keyword
+from burn_std import (
+    Absent,
+    ArgumentError,
+    BurnError,
+    DType,
+    DTypeError,
+    nearest,
+    present,
+    unknown_keyword,
+)
 from burn_tensor import Tensor
 from burn_tensor.guard import explained_call
 
@@ -25,58 +35,6 @@ M = TypeVar("M", bound="Module")
 
 # In the `__dict__` of what `valid()` made: the module it was made from.
 SOURCE = "__source__"
-
-_OTHERWISE = {
-    "requires_grad_": "Use model.freeze() and model.unfreeze().",
-    "zero_grad": "Gradients are values that nothing accumulates into.",
-    "cuda": "Use model.to_device(burn.Device.cuda()).",
-    "cpu": "Use model.to_device(burn.Device.cpu()), or Device.flex().",
-    "compile": "Nothing to call: devices that record compile by themselves; burn.capture replays a "
-    "whole step.",
-    "type": "Use model.to_dtype(dtype).",
-    "share_memory": "Workers of a loader get arrays; parameters stay in one process.",
-    "register_full_backward_hook": "Gradients are a value: read and change it between backward "
-    "and opt.step.",
-    "register_forward_pre_hook": "Write a module that calls this one.",
-    "get_parameter": "Use dict(model.named_parameters())[path].",
-    "get_buffer": "Use dict(model.named_buffers())[path].",
-    "register_buffer": "Write self.name = nn.Buffer(tensor).",
-    "register_parameter": "Write self.name = nn.Parameter(tensor).",
-    "add_module": "Write self.name = module.",
-    "register_module": "Write self.name = module.",
-    "register_forward_hook": "Write a module that calls this one.",
-    "device": "Its parameters have one: next(model.parameters()).device.",
-    "save": "Write burn.store.save(model, path).",
-    "half": "Use model.to_dtype(burn.float16).",
-    "double": "Use model.to_dtype(burn.float64).",
-    "float": "Use model.to_dtype(burn.float32).",
-    "bfloat16": "Use model.to_dtype(burn.bfloat16).",
-}
-
-
-# Packages whose layers say which argument was wrong; frames and words of others stay as they are.
-_EXPLAINED: set[str] = set()
-
-
-def explain_arguments(package: str) -> None:
-    """Let wrong arguments of a package's layers get typed errors that end at the caller's line.
-
-    Its constructors and `forward` methods need annotations that say what they take.
-
-    Args:
-        package: name of the package, as it is imported.
-
-    Example:
-        >>> burn.nn.Linear(2, "3")
-        Traceback (most recent call last):
-            ...
-        burn_std.errors.DTypeError: Linear: out_features must be an integer; got str '3'
-    """
-    _EXPLAINED.add(package)
-
-
-def _is_explained(cls: type) -> bool:
-    return cls.__module__.partition(".")[0] in _EXPLAINED
 
 
 class ModuleMeta(type):
@@ -102,7 +60,7 @@ class ModuleMeta(type):
             made: M = super().__call__(*args, **kwargs)  # type: ignore[misc]
         except Exception as cause:
             init: Any = cls.__init__
-            if _is_explained(cls):
+            if is_explained(cls):
                 raise explained_call(cause, init, (None, *args), kwargs, cls.__name__)  # noqa: B904 - it decides
             unknown = isinstance(cause, TypeError)
             error = unknown_keyword(cls.__name__, init, kwargs, {}) if unknown else None
@@ -111,6 +69,9 @@ class ModuleMeta(type):
             raise error from None
         made.__dict__[RECORDED] = ModuleConfig.record(cls, args, kwargs)
         return made
+
+    def __dir__(cls) -> list[str]:
+        return present(cls, type.__dir__(cls))
 
 
 class Module(metaclass=ModuleMeta):
@@ -141,26 +102,29 @@ class Module(metaclass=ModuleMeta):
         """
         raise BurnError(type(self).__name__, "a module needs a forward method")
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, first: Any = NOTHING, /, *more: Any, **named: Any) -> Any:
         """Run `forward`; the outermost call decides on training behaviour for all inside.
 
         A module made by `valid()` shows inference behaviour inside a training one too.
         """
-        running = TRAINING.get()
+        running = _running()
+        alone = not (more or named or first is NOTHING)  # its call is what Python is quick at
         try:
             if running is False or (running and VALID not in self.__dict__):
-                return self.forward(*args, **kwargs)
-            token = TRAINING.set(running is None and decides(self, args, kwargs))
+                if alone:
+                    return self.forward(first)
+                return self.forward(*given(first, more), **named)
+            trains = running is None and VALID not in self.__dict__
+            token = TRAINING.set(trains and decides(self, given(first, more), named))
             try:
-                return self.forward(*args, **kwargs)
+                if alone:
+                    return self.forward(first)
+                return self.forward(*given(first, more), **named)
             finally:
                 TRAINING.reset(token)
         except Exception as cause:
-            kind = type(self)
-            if isinstance(cause, BurnError) or not _is_explained(kind):
-                raise
-            found = explained_call(cause, kind.forward, (self, *args), kwargs, kind.__name__)
-            if found is cause:
+            found = explained(self, cause, given(first, more), named)
+            if found is None:
                 raise
             raise found from cause
 
@@ -185,15 +149,8 @@ class Module(metaclass=ModuleMeta):
             )  # fmt: skip
         object.__setattr__(self, name, value)
 
-    if not TYPE_CHECKING:
-
-        def __getattr__(self, name: str) -> Any:
-            made = self.__dict__.get(REPARAMETERIZED)
-            if made is not None and name in made:
-                return made[name].materialize()
-            hint = _OTHERWISE.get(name)
-            text = f"{type(self).__name__}.{name}: modules have no such attribute."
-            raise AttributeError(f"{text} {hint}" if hint else text)
+    def __dir__(self) -> list[str]:
+        return present(type(self), [*object.__dir__(self), *self.__dict__.get(REPARAMETERIZED, ())])
 
     # ---- what it holds ------------------------------------------------------------------------
 
@@ -552,6 +509,10 @@ class Module(metaclass=ModuleMeta):
     def __getstate__(self) -> dict[str, Any]:
         return {k: v for k, v in self.__dict__.items() if k != SOURCE}
 
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        computes(type(self), state.get(REPARAMETERIZED, ()))
+
     # ---- state --------------------------------------------------------------------------------
 
     def state_dict(self) -> dict[str, Tensor]:
@@ -663,6 +624,47 @@ class _Inference:
             made.__dict__[VALID] = True
             made.__dict__[SOURCE] = module.__dict__.get(SOURCE, module)
         return made
+
+
+_running = TRAINING.get
+
+
+def call_in_turn(modules: Iterable[Module], value: Any) -> Any:
+    """Call modules one after the other, each with the result of the one before.
+
+    It gives what `module(value)` gives. Whoever calls it is mostly a module that runs, so that
+    there is nothing to decide, and a call through the class would cost as much as what it calls.
+
+    Args:
+        modules: in order.
+        value: what the first takes.
+
+    Example:
+        >>> burn.core.call_in_turn([burn.nn.ReLU(), burn.nn.Identity()], burn.tensor([-1.0])).item()
+        0.0
+    """
+    running = _running()
+    if running is None:
+        for m in modules:
+            value = m(value)
+        return value
+    for m in modules:
+        if m.__class__.__call__ is not _CALL or (running and VALID in m.__dict__):
+            value = m(value)
+            continue
+        try:
+            value = m.forward(value)
+        except Exception as cause:
+            found = explained(m, cause, (value,), {})
+            if found is None:
+                raise
+            raise found from cause
+    return value
+
+
+_CALL = Module.__call__
+for _name, _said in OTHERWISE.items():
+    setattr(Module, _name, Absent(_name, "modules", _said))
 
 
 def source_of(module: M) -> M:

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from burn_core.parameter import Parameter
 from burn_core.selection import ParamGroup, Selector, group_of
-from burn_core.tree import REPARAMETERIZED
+from burn_core.tree import REPARAMETERIZED, computes
 from burn_std import ArgumentError, BurnError, DType, QDType
 from burn_tensor import Tensor, randn, zeros
 
@@ -131,9 +131,13 @@ def reparameterize(module: Any, name: str, wrap: Callable[[Parameter], Reparamet
             got=f"{type(module).__name__}.{name}, "
             + ("which is computed already" if computed else f"a {type(p).__name__}"),
         )  # fmt: skip
-    made = wrap(p)
+    _computed(module, name, wrap(p))
+
+
+def _computed(module: Any, name: str, made: Reparameterization) -> None:
     del module.__dict__[name]
     module.__dict__.setdefault(REPARAMETERIZED, {})[name] = made
+    computes(type(module), [name])
 
 
 def reparameterized(module: Any) -> dict[str, Reparameterization]:
@@ -402,6 +406,5 @@ def _reparameterize(
     for key, (_, p) in chosen.items():
         made = wrap(p)
         for owner, name in places[key]:
-            del owner.__dict__[name]
-            owner.__dict__.setdefault(REPARAMETERIZED, {})[name] = made
+            _computed(owner, name, made)
     return model

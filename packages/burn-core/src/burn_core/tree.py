@@ -2,13 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from burn_tensor import Tensor
 
 # Where a module keeps weights that are computed from others (LoRA, quantised), by attribute name.
 REPARAMETERIZED = "__reparameterized__"
+
+
+class Computed:
+    """Stands on a class of modules under the name of a weight that some of them compute.
+
+    It serves those that have no attribute of their own under the name.
+    """
+
+    __slots__ = ("_name",)
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __get__(self, module: Any, cls: type) -> Any:
+        """Return the weight."""
+        made = None if module is None else module.__dict__.get(REPARAMETERIZED)
+        if made is None or self._name not in made:
+            raise AttributeError(f"{cls.__name__!r} object has no attribute {self._name!r}")
+        return made[self._name].materialize()
+
+
+def computes(cls: type, names: Iterable[str]) -> None:
+    """Let modules of a class compute weights, where the class has nothing under their names."""
+    for name in names:
+        if not any(name in base.__dict__ for base in cls.__mro__):
+            setattr(cls, name, Computed(name))
 
 
 def is_module(value: Any) -> bool:

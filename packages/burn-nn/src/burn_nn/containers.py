@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from burn_core import Module, Parameter
+from burn_core import Module, Parameter, call_in_turn
 from burn_std import ArgumentError, IndexRangeError
 from burn_tensor import Tensor
 
@@ -26,6 +26,22 @@ def need_module(op: str, name: str, value: Any) -> Module:
     return value
 
 
+class _Apart(dict[str, bool]):
+    """Whether an attribute of a container is none of its modules; remembered, as it is soon asked.
+
+    A summary puts its watching `forward` among the attributes.
+    """
+
+    def __missing__(self, name: str) -> bool:
+        apart = name.startswith("__") or name == "forward"
+        if len(self) < 4096:
+            self[name] = apart
+        return apart
+
+
+_APART = _Apart()
+
+
 class _Held(Module):
     """What containers share: modules stand in attributes named by number or key."""
 
@@ -34,9 +50,7 @@ class _Held(Module):
         return ""
 
     def _held(self) -> dict[str, Any]:
-        # A summary puts its watching `forward` among the attributes.
-        own = self.__dict__.items()
-        return {k: v for k, v in own if not k.startswith("__") and k != "forward"}
+        return {k: v for k, v in self.__dict__.items() if not _APART[k]}
 
     def _place(self, index: int) -> str:
         names = list(self._held())
@@ -83,18 +97,13 @@ class Sequential(_Held):
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """Return the last module's result; the first takes the arguments."""
-        first = True
-        out: Any = args[0] if args else None
         # A list, since a module may change what holds it; without `_held`, which takes longer.
-        for name, m in [*self.__dict__.items()]:
-            if name[:2] == "__" or name == "forward":
-                continue
-            if first:
-                out = m(*args, **kwargs)
-                first = False
-            else:
-                out = m(out)
-        return out
+        held = [m for name, m in self.__dict__.items() if not _APART[name]]
+        if len(args) == 1 and not kwargs:
+            return call_in_turn(held, args[0])
+        if not held:
+            return args[0] if args else None
+        return call_in_turn(held[1:], held[0](*args, **kwargs))
 
     def append(self, module: Module) -> Sequential:
         """Add a module at the end; return this one.

@@ -24,7 +24,7 @@ class ReLU(Module):
 
     def forward(self, input: Tensor) -> Tensor:
         """Return the activation."""
-        return F.relu(input)
+        return input.b.relu(input)
 
 
 class ReLU6(Module):

@@ -6,6 +6,7 @@ its objects the long way, which costs an operation on a small tensor a quarter o
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, NoReturn
 
 
@@ -42,7 +43,7 @@ class Absent:
         )
 
 
-def present(cls: type, names: list[str]) -> list[str]:
+def present(cls: type, names: Iterable[str]) -> list[str]:
     """Return the names under which a class or its objects have something.
 
     Args:
