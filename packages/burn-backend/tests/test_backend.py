@@ -100,7 +100,7 @@ def test_execute_runs_one_operation():
 def test_rules_are_remembered():
     backend = Lists()
     memo = backend.infer(CATALOG["add"])
-    key = (((2, 1), "f"), ((3,), "f"))
+    key = ("f", (2, 1), (3,))
     assert memo[key] == ((2, 3), "f")
     assert key in memo
 
@@ -110,7 +110,7 @@ def test_names_and_keys_of_a_frame():
     assert argument_names(entry)[:2] == ["x", "weight"]
     assert payload_names(entry)[2] == "bias_v"
     assert "bias_v is None" in infer_key(entry)
-    specs = specs_of(entry, (((2, 3), "f"), ((4, 3), "f"), None), {"f": float32})
+    specs = specs_of(entry, ("f", (2, 3), (4, 3), None), {"f": float32})
     assert specs == [Spec((2, 3), float32), Spec((4, 3), float32), None]
 
 

@@ -329,9 +329,10 @@ class Backend:
         return memo
 
     def _rule(self, entry: Entry, key: tuple[Any, ...]) -> Any:
-        if entry.lift and not entry.inputs[0].many and not self.dtypes[key[0][1]].is_float:
+        specs = specs_of(entry, key, self.dtypes)
+        if entry.lift and not entry.inputs[0].many and not specs[0].dtype.is_float:
             raise Again
-        out = entry.infer(*specs_of(entry, key, self.dtypes))
+        out = entry.infer(*specs)
         if isinstance(out, Spec):
             return out.shape, self.native[out.dtype]
         return [(s.shape, self.native[s.dtype]) for s in out]
@@ -403,12 +404,19 @@ def check_accepts(entry: Entry, key: Any, dtypes: Mapping[Any, DType]) -> None:
 
 def specs_of(entry: Entry, key: tuple[Any, ...], dtypes: Mapping[Any, DType]) -> list[Any]:
     """Return the arguments of the entry's rule from a key of `infer_key`."""
+    shared, parts = None, [*key]
+    if any(i.promoted for i in entry.inputs):
+        shared, *parts = parts
+
+    def spec(i: Any, part: Any) -> Spec:
+        return Spec(part, dtypes[shared]) if i.promoted else Spec(part[0], dtypes[part[1]])
+
     out: list[Any] = []
-    for i, part in zip(entry.inputs, key, strict=False):
+    for i, part in zip(entry.inputs, parts, strict=False):
         if part is None:
             out.append(None)
         elif i.many:
-            out.append(tuple(Spec(s, dtypes[d]) for s, d in part))
+            out.append(tuple(spec(i, p) for p in part))
         else:
-            out.append(Spec(part[0], dtypes[part[1]]))
-    return out + list(key[len(entry.inputs) :])
+            out.append(spec(i, part))
+    return out + parts[len(entry.inputs) :]

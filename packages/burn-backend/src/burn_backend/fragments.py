@@ -85,15 +85,20 @@ def payload_names(entry: Entry) -> list[str]:
 
 
 def infer_key(entry: Entry) -> str:
-    """Return the source of the key under which a shape rule's answer is remembered."""
-    parts = []
+    """Return the source of the key under which a shape rule's answer is remembered.
+
+    Promoted inputs have one dtype by then, which stands in front of their shapes: a key that is
+    hashed at every call of an operation is as flat as can be.
+    """
+    parts = ["d_"] if any(i.promoted for i in entry.inputs) else []
     for i in entry.inputs:
         v = f"{i.name}_v"
+        look = "{}.shape" if i.promoted else "({}.shape, {}.dtype)"
         if i.many:
-            parts.append(f"TUPLE([(e_.shape, e_.dtype) for e_ in {v}])")
+            parts.append(f"TUPLE([{look.replace('{}', 'e_')} for e_ in {v}])")
         elif i.optional:
-            parts.append(f"(None if {v} is None else ({v}.shape, {v}.dtype))")
+            parts.append(f"(None if {v} is None else {look.replace('{}', v)})")
         else:
-            parts.append(f"({v}.shape, {v}.dtype)")
+            parts.append(look.replace("{}", v))
     parts += [a.name for a in entry.attrs if a.kind != "scalar"]
     return f"({', '.join(parts)},)"

@@ -114,7 +114,8 @@ class FusionBackend(Backend):
 
     def flush(self) -> None:
         """Run this thread's segment."""
-        self.recorder.flush_open()
+        recorder = self.recorder
+        recorder.flush(recorder.tls.h.seg)
 
     def memory_cleanup(self) -> None:
         """Run what waits, then give cached memory back."""
@@ -206,14 +207,20 @@ class FusionBackend(Backend):
             raise CaptureError(
                 op, f"{outer.subject} runs no other inside", remedy="Take it out of the step."
             )
-        self.recorder.flush_open()
-        log = self.recorder.tls.log = StepLog(op)
+        recorder = self.recorder
+        recorder.flush_open()
+        log = StepLog(op)
+        with recorder.lock:
+            recorder.logs += 1
+        recorder.tls.log = log
         try:
             yield log
-            self.recorder.flush_open()
+            recorder.flush_open()
             log.let_go()
         finally:
-            self.recorder.tls.log = None
+            recorder.tls.log = None
+            with recorder.lock:
+                recorder.logs -= 1
 
     def whole_step(self, *about: Any) -> WholeStep:
         """Return the plans of a captured step as one function; see `WholeStep`."""
@@ -289,7 +296,10 @@ class FusionBackend(Backend):
             self.accepts(entry, first.dtype)
         out = entry.infer(*specs)
         if isinstance(out, Spec):
-            return self._shapes[out.shape], out.dtype
+            shape = self._shapes[out.shape]
+            # All that a large operation is recorded with: one look-up in the place of three.
+            r = self.recorder
+            return shape, out.dtype, r.classes[shape], r.sizes[shape] * out.dtype.bits
         return [(self._shapes[s.shape], s.dtype) for s in out]
 
     def _out_dtype(self, entry: Entry, known: dict[DType, DType]) -> Callable[[DType], DType]:
@@ -341,11 +351,11 @@ class FusionBackend(Backend):
             "opaque",
             "contract",
         )
-        if classed:
+        if classed and entry.multi:
             constants["CLASSES"] = recorder.classes
-        if classed:
-            outs = "TUPLE([CLASSES[e_[0]] for e_ in specs_])" if entry.multi else "CLASSES[sh_]"
-            code.append(outs)
+            code.append("TUPLE([CLASSES[e_[0]] for e_ in specs_])")
+        elif classed:
+            code.append("cl_")
         body.append(f"c_ = ({', '.join(code)},)")
         if entry.multi:
             body += _MANY
@@ -356,8 +366,7 @@ class FusionBackend(Backend):
                 body.append(f"seg_.rt[k_] = ({', '.join(runtime)},)")
             body.append("vals_.append(r_)")
             if entry.klass in _COUNTED:
-                constants["SIZES"] = recorder.sizes
-                body.append("seg_.made += SIZES[sh_] * od_.bits")
+                body.append("seg_.made += n_")
         if entry.multi and runtime:
             body.insert(-1, f"seg_.rt[k_] = ({', '.join(runtime)},)")
         body.append("if h_.seg is seg_: break")
@@ -391,7 +400,7 @@ class FusionBackend(Backend):
                 return lines, "ss_"
         constants["INFER"] = self.infer(entry)
         constants["TUPLE"] = tuple
-        target = "specs_" if entry.multi else "sh_, od_"
+        target = "specs_" if entry.multi else "sh_, od_, cl_, n_"
         return [f"{target} = INFER[{infer_key(entry)}]"], None
 
     def _dynamic(self, entry: Entry) -> Fragments:

@@ -120,7 +120,7 @@ class Plan:
         live: slots that are returned; `held` says it of each slot.
         donate: external slots whose memory may be overwritten.
         function: `(external payloads, run-time tuples by slot) -> payloads of live`.
-        run: the same as the inner backend runs it.
+        run: the same as the inner backend runs it; `replays` says that it has a `quick`.
         source: its generated text, in `linecache` under `filename`.
         steps: the operations, for whoever walks them one by one.
         units: what the text calls, operations or fused ones.
@@ -135,6 +135,7 @@ class Plan:
         "held",
         "lines",
         "live",
+        "replays",
         "run",
         "runs",
         "source",
@@ -176,6 +177,7 @@ class Plan:
             self.run = inner.bound(self.function, scalars)
         if wanted == "check":
             self.run = compared(self, self._one_by_one(vals, ext, inner), inner)
+        self.replays = hasattr(self.run, "quick")
 
     def _written(self, vals: list[Value], ext: list[Value], inner: Backend) -> None:
         """Write the text and make its function."""

@@ -55,20 +55,22 @@ class Known(dict[Any, Plan]):
     """The plans of one program, by what is live and what may be overwritten.
 
     Attributes:
-        codes, specs: the program.
+        codes, specs: the program; `dtypes` are a part of the specs.
         follower: the program that was run after it the last time. A loop runs the same programs in
             the same order, and comparing with one costs half of looking it up.
-        plan: the one that served last.
+        plan: the one that served last; `shapes` are those of the inputs that it was found for.
     """
 
-    __slots__ = ("codes", "follower", "plan", "specs")
+    __slots__ = ("codes", "dtypes", "follower", "plan", "shapes", "specs")
 
     def __init__(self, codes: tuple[Any, ...], specs: tuple[Any, ...]) -> None:
         super().__init__()
         self.codes = codes
         self.specs = specs
+        self.dtypes = tuple([dtype for dtype, _ in specs])
         self.follower: Known | None = None
         self.plan: Plan | None = None
+        self.shapes: tuple[Any, ...] = ()
 
 
 class Recorder:
@@ -86,7 +88,18 @@ class Recorder:
         often: after so many runs of a plan its straight paths are taken and compiled.
         native: straight paths were put in the place of methods.
         watched: `function_of` is another one, which measures.
+        logs: how many threads write down a step.
     """
+
+    # What is asked at every flush, and a place for the rest.
+    __slots__ = ("__dict__", "__weakref__", "flushes", "logs", "lost", "newest", "ran", "watched")
+
+    flushes: int
+    logs: int
+    lost: DeviceLostError | None
+    newest: Known | None
+    ran: Callable[[Segment], bool] | None
+    watched: bool
 
     def __init__(self, inner: Backend, repeated: Callable[[Plan], None] | None = None) -> None:
         self.inner = inner
@@ -98,21 +111,22 @@ class Recorder:
         self.classes = Memo(axis_classes)
         self.sizes: Memo = Memo(prod)
         self.programs: dict[Any, Known] = {}
-        self.newest: Known | None = None
+        self.newest = None
         # Most backends give every result memory of its own and overwrite nothing.
         self.overwrites = type(inner).owned is not Backend.owned
         self.remembered = 0
         self.churn = Churn()
         self.plans_made = 0
         self.flushes = 0
-        self.lost: DeviceLostError | None = None
+        self.lost = None
         self.watched = False
+        self.logs = 0
         self.often = 1 if native_mode() == "always" else OFTEN
         self.native = False
         self.slots.__missing__ = staticmethod(taking(self))
         self.opened = opened
         # In Python the loops of it take longer than what they are in the place of.
-        self.ran: Callable[[Segment], bool] | None = None
+        self.ran = None
 
     def natively(self, compiled: Callable[..., Any]) -> None:
         """Put what a backend compiles in the place of the straight paths, once.
@@ -122,11 +136,12 @@ class Recorder:
         """
         if not self.native:
             self.native = True
-            self.slots.__missing__ = staticmethod(compiled(taking(self)))
+            own = (Recorder,)
+            self.slots.__missing__ = staticmethod(compiled(taking(self), True, own))
             self.opened = compiled(opened, False)
             counted = compiled(as_before, False)
             run = running(self, counted)
-            made = compiled(run, False, (Known, Plan))
+            made = compiled(run, False, (Known, Plan, *own))
             self.ran = None if made is run else made
 
     def _register(self, holder: Holder) -> None:
@@ -225,7 +240,9 @@ class Recorder:
             if seg.done:
                 return
             try:
-                self._run(seg)
+                ran = self.ran
+                if ran is None or not ran(seg):
+                    self._run(seg)
             except KeyboardInterrupt:
                 # A sealed segment is finished first; `_run` goes on where it was. What failed
                 # there is told to whoever reads it.
@@ -237,8 +254,6 @@ class Recorder:
         if seg.done:
             return
         if seg.outcome is None:
-            if self.ran is not None and self.ran(seg):
-                return
             self.execute(seg)
         error = seg.error
         self._hand_out(seg)
@@ -356,6 +371,7 @@ class Recorder:
         key = (live, donate)
         plan = known.get(key)
         if plan is not None:
+            known.shapes = tuple([v.shape for v in ext])  # first: another thread may look
             known.plan = plan
             return plan
         codes = known.codes

@@ -81,7 +81,9 @@ def running(recorder: Recorder, counted: Counted) -> Callable[[Segment], bool]:
 
     def ran(seg: Segment) -> bool:
         newest = recorder.newest
-        if newest is None or recorder.watched or recorder.lost is not None or tls.log is not None:
+        if newest is None or recorder.watched or recorder.lost is not None:
+            return False
+        if recorder.logs != 0 and tls.log is not None:
             return False
         known = newest.follower
         if known is None or seg.outcome is not None or least < 0:
@@ -90,18 +92,27 @@ def running(recorder: Recorder, counted: Counted) -> Callable[[Segment], bool]:
         vals, ext = seg.vals, seg.ext
         if plan is None or len(vals) != len(known.codes) or len(ext) != len(known.specs):
             return False
-        quick = getattr(plan.run, "quick", None)
-        if quick is None or plan.runs < often:
+        if plan.runs < often or not plan.replays:
+            return False
+        quick = plan.run.quick
+        if quick is None:
             return False
         v: Any
         for v, code in zip(vals, known.codes):  # noqa: B905 - as many
             if v.op != code:
                 return False
         payloads: list[Any] = []
-        for v, spec in zip(ext, known.specs):  # noqa: B905 - as many
-            if v.dtype is not spec[0] or classes[v.shape] != spec[1]:
+        alike = True
+        for v, dtype, shape in zip(ext, known.dtypes, known.shapes):  # noqa: B905 - as many
+            if v.dtype is not dtype:
                 return False
+            if v.shape is not shape:  # equal ones are mostly one object
+                alike = False
             payloads.append(v.buf)
+        if alike is False:
+            for v, spec in zip(ext, known.specs):  # noqa: B905 - as many
+                if classes[v.shape] != spec[1]:
+                    return False
         v = seg  # a count of values is next
         if not counted(vals, plan.held, least):
             return False
@@ -124,8 +135,10 @@ def running(recorder: Recorder, counted: Counted) -> Callable[[Segment], bool]:
         seg.vals = []
         seg.ext = []
         seg.slots.clear()
-        seg.rt = {}
-        seg.rebinds = []
+        if len(seg.rt) > 0:
+            seg.rt = {}
+        if len(seg.rebinds) > 0:
+            seg.rebinds = []
         seg.outcome = None
         return True
 

@@ -146,7 +146,7 @@ class WholeStep:
         made = [f"x{n}" for n in range(len(self._wanted))]
         names = [f"v{k}" for k in range(self._values)]
         lines = [
-            "if TLS.log is not None: return None",
+            "if RECORDER.logs and TLS.log is not None: return None",
             "if RECORDER.lost is not None: raise RECORDER.lost.with_traceback(None)",
         ]
         if names:
