@@ -297,6 +297,31 @@ def test_a_loop_becomes_native_and_stays_right(monkeypatch: pytest.MonkeyPatch) 
     assert is_native(d.resource.backend.recorder.ran)
 
 
+def test_what_comes_often_is_compiled_in_some_runs_and_not_in_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from burn_fusion import recorder as module
+
+    monkeypatch.setenv("BURN_NATIVE", "on")
+    monkeypatch.setattr(module, "AT_MOST", 0.0)
+    monkeypatch.setattr(module, "AT_LEAST", 0.0)
+    d = device(46)
+    recorder = d.resource.backend.recorder
+    x = burn.tensor([1.0, 2.0], device=d)
+    for _ in range(module.OFTEN - 1):
+        assert (x * 2 + x).tolist() == [3.0, 6.0]
+    assert not recorder.waiting
+    assert (x * 2 + x).tolist() == [3.0, 6.0]
+    most = len(recorder.waiting)
+    assert most >= 5  # the recorder's own three, mul and add
+    for left in range(most - 1, -1, -1):
+        module.AT_MOST = module.AT_LEAST = 1e-9  # time for the first alone
+        monkeypatch.setattr(module, "perf_counter", iter([0.0, 0.0, 1.0, 1.0]).__next__)
+        assert (x * 2 + x).tolist() == [3.0, 6.0]
+        assert len(recorder.waiting) == left
+    assert is_native(d.context.mul) and is_native(recorder.ran)
+
+
 @pytest.mark.parametrize("mode", ["off", "always"])
 def test_the_setting_and_the_end_of_a_process(mode: str) -> None:
     code = (

@@ -63,6 +63,22 @@ def test_a_file_that_is_damaged_while_open_is_started_over(path):
     assert fresh.get(b"key") == b"code"
 
 
+def test_a_file_of_an_older_version_is_started_over(path):
+    import sqlite3
+
+    with sqlite3.connect(path) as db:
+        db.execute(
+            "CREATE TABLE kernels (key TEXT PRIMARY KEY, code BLOB NOT NULL, digest BLOB NOT NULL, "
+            "size INTEGER NOT NULL, used REAL NOT NULL)"
+        )
+    db.close()
+    kept = DiskCache(path)
+    kept.put(b"key", b"code")
+    assert kept.get(b"key") == b"code"
+    kept.close()
+    assert DiskCache(path).get(b"key") == b"code"
+
+
 def test_the_size_is_bounded_and_the_oldest_go_first(path):
     cache = DiskCache(path, limit=100_000)
     for number in range(30):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from functools import partial
+from time import perf_counter
 from typing import Any
 
 from burn_backend import (
@@ -48,7 +50,8 @@ class FusionBackend(Backend):
         super().__init__(inner.table, {d: d for d in PLAIN if inner.supports_dtype(d)})
         self.recorder = Recorder(inner, self._repeated)
         if native_mode() == "always":
-            self.recorder.natively(self.compiled)
+            for compiling in self.recorder.natively(self.compiled):
+                compiling()
         self.watchers = Watched(self.recorder)
         # Equal shapes are one object where possible: broadcasting is then seen without a look-up.
         self._shapes: dict[tuple[int, ...], tuple[int, ...]] = Memo(lambda shape: shape)
@@ -253,10 +256,15 @@ class FusionBackend(Backend):
         return self.inner.uncompiled()
 
     def _repeated(self, plan: Plan) -> None:
+        recorder = self.recorder
+        waiting = recorder.waiting
+        if not waiting:
+            recorder.worked = perf_counter()
         if native_mode() == "on":
-            self.recorder.natively(self.compiled)
+            waiting.extend(recorder.natively(self.compiled))
         if self.repeating is not None:
-            self.repeating([*dict.fromkeys(step.entry.name for step in plan.steps)])
+            names = dict.fromkeys(step.entry.name for step in plan.steps)
+            waiting.extend([partial(self.repeating, [name]) for name in names])
 
     def _not_in_a_step(self, op: str) -> None:
         log = self.recorder.tls.log

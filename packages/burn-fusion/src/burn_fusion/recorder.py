@@ -10,11 +10,13 @@ from __future__ import annotations
 import signal
 import threading
 import weakref
+from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 from itertools import islice
 from math import prod
 from sys import getrefcount
+from time import perf_counter
 from typing import Any
 
 from burn_backend import Backend, Memo, native_mode
@@ -47,6 +49,11 @@ CAP = 1024
 BUDGET = 8 << 32
 # After so many runs of a plan its operations are worth native code.
 OFTEN = 8
+# Elements of an external from which on its memory counts.
+FEW = 1024
+# Seconds after which a flush begins to compile nothing more: a part of the time since the last one
+# that did, within bounds.
+AT_LEAST, AT_MOST, SHARE = 0.002, 0.02, 0.25
 # Operations over all remembered plans; a key costs about as much as its program.
 REMEMBERED = 2**18
 
@@ -81,7 +88,7 @@ class Recorder:
         repeated: what is told of a plan that ran often.
         tls: per thread, `tls.h.seg` is the open segment.
         classes: shape to axis classes, remembered.
-        sizes: shape to number of elements, remembered.
+        sizes: shape to number of elements, remembered; `large` is 0 for few.
         programs: plans by program; `newest` is the one that ran last, of any thread.
         plans_made, flushes: counts for reports and tests.
         lost: the fault of the device, after which nothing on it has a value.
@@ -89,16 +96,20 @@ class Recorder:
         native: straight paths were put in the place of methods.
         watched: `function_of` is another one, which measures.
         logs: how many threads write down a step.
+        waiting: what is to be compiled, some at each flush.
     """
 
     # What is asked at every flush, and a place for the rest.
-    __slots__ = ("__dict__", "__weakref__", "flushes", "logs", "lost", "newest", "ran", "watched")
+    __slots__ = (
+        "__dict__", "__weakref__", "flushes", "logs", "lost", "newest", "ran", "waiting", "watched",
+    )  # fmt: skip
 
     flushes: int
     logs: int
     lost: DeviceLostError | None
     newest: Known | None
     ran: Callable[[Segment], bool] | None
+    waiting: deque[Callable[[], object]]
     watched: bool
 
     def __init__(self, inner: Backend, repeated: Callable[[Plan], None] | None = None) -> None:
@@ -110,6 +121,7 @@ class Recorder:
         self.tls = Local(self._register, self.slots)
         self.classes = Memo(axis_classes)
         self.sizes: Memo = Memo(prod)
+        self.large: Memo = Memo(_large)
         self.programs: dict[Any, Known] = {}
         self.newest = None
         # Most backends give every result memory of its own and overwrite nothing.
@@ -121,6 +133,8 @@ class Recorder:
         self.lost = None
         self.watched = False
         self.logs = 0
+        self.waiting = deque()
+        self.worked = perf_counter()
         self.often = 1 if native_mode() == "always" else OFTEN
         self.native = False
         self.slots.__missing__ = staticmethod(taking(self))
@@ -128,21 +142,38 @@ class Recorder:
         # In Python the loops of it take longer than what they are in the place of.
         self.ran = None
 
-    def natively(self, compiled: Callable[..., Any]) -> None:
-        """Put what a backend compiles in the place of the straight paths, once.
+    def natively(self, compiled: Callable[..., Any]) -> list[Callable[[], object]]:
+        """Return what puts straight paths that a backend compiles in the place of methods, once.
 
         Args:
             compiled: see `Backend.compiled`.
         """
-        if not self.native:
-            self.native = True
-            own = (Recorder,)
+        if self.native:
+            return []
+        self.native = True
+        own = (Recorder,)
+
+        def taken() -> None:
             self.slots.__missing__ = staticmethod(compiled(taking(self), True, own))
+
+        def opening() -> None:
             self.opened = compiled(opened, False)
-            counted = compiled(as_before, False)
-            run = running(self, counted)
+
+        def ran() -> None:
+            run = running(self, compiled(as_before, False))
             made = compiled(run, False, (Known, Plan, *own))
             self.ran = None if made is run else made
+
+        return [taken, opening, ran]
+
+    def work(self) -> None:
+        """Do some of what waits: a run takes a little longer for a while, and none much longer."""
+        start = perf_counter()
+        end = start + min(AT_MOST, max(AT_LEAST, SHARE * (start - self.worked)))
+        while self.waiting and perf_counter() < end:
+            with suppress(IndexError):  # another thread may have taken the last
+                self.waiting.popleft()()
+        self.worked = perf_counter()
 
     def _register(self, holder: Holder) -> None:
         with self.lock:
@@ -172,7 +203,7 @@ class Recorder:
         if value.seg is not None or value.buf.__class__ is Poison or self.lost is not None:
             self.buffer(value)  # runs the segment that makes it, raises what went wrong there
         seg = self.tls.h.seg
-        seg.bits = bits = seg.bits + self.sizes[value.shape] * value.dtype.bits
+        seg.bits = bits = seg.bits + self.large[value.shape] * value.dtype.bits
         if bits > seg.limit and self._kept_too_much(seg):
             self.flush(seg)
             return 0
@@ -249,6 +280,8 @@ class Recorder:
                 with Shield(), suppress(BurnError):
                     self._run(seg)
                 raise
+        if self.waiting:
+            self.work()
 
     def _run(self, seg: Segment) -> None:
         if seg.done:
@@ -436,6 +469,12 @@ class Recorder:
 
 
 _NOTHING: frozenset[int] = frozenset()
+
+
+def _large(shape: tuple[int, ...]) -> int:
+    """Return how many elements there are, 0 where there are few."""
+    count = prod(shape)
+    return count if count >= FEW else 0
 
 
 def _bits(value: Value) -> int:

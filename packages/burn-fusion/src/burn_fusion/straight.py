@@ -18,16 +18,18 @@ if TYPE_CHECKING:
 
 def taking(recorder: Recorder) -> Callable[[Value], int]:
     """Return what takes a value from outside into the open segment; see `Recorder.take`."""
-    tls, sizes, slow = recorder.tls, recorder.sizes, recorder.take
+    tls, large, slow = recorder.tls, recorder.large, recorder.take
 
     def take(value: Value) -> int:
         if value.seg is not None or value.buf.__class__ is Poison or recorder.lost is not None:
             return slow(value)
         seg = tls.h.seg
-        bits = seg.bits + sizes[value.shape] * value.dtype.bits
-        if bits > seg.limit:
-            return slow(value)
-        seg.bits = bits
+        size = large[value.shape]
+        if size:
+            bits = seg.bits + size * value.dtype.bits
+            if bits > seg.limit:
+                return slow(value)
+            seg.bits = bits
         ext = seg.ext
         ext.append(value)
         slot = -len(ext)

@@ -29,6 +29,7 @@ _SCHEMA = (
     "CREATE TABLE IF NOT EXISTS kernels (key BLOB PRIMARY KEY, digest BLOB NOT NULL, "
     "data BLOB NOT NULL, size INTEGER NOT NULL, used REAL NOT NULL)"
 )
+_COLUMNS = ["key", "digest", "data", "size", "used"]
 # Sums of sizes and what to evict are read from it: in the table they stand behind the code, so
 # that every write would read all that is kept.
 _INDEX = "CREATE INDEX IF NOT EXISTS kernels_by_use ON kernels (used, size)"
@@ -178,6 +179,10 @@ class DiskCache:
         # A power cut may lose entries or damage the file; both are misses.
         made.execute("PRAGMA synchronous=OFF")
         made.execute(_SCHEMA)
+        columns = [row[1] for row in made.execute("PRAGMA table_info(kernels)")]
+        if columns != _COLUMNS:
+            # Of an older version. Nothing would ever be found in it, and everything put there.
+            raise sqlite3.DatabaseError("a table of another form")
         made.execute(_INDEX)
         return made
 

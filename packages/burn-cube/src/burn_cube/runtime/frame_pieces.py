@@ -136,6 +136,7 @@ class Pieces:
         self.loops: list[tuple[str, str]] = []
         self.failing = "failed"
         self.classes = classes_of([*self.globals.values(), *classes])
+        self.slots: dict[str, dict[int, list[type]]] = {}
         self._kinds()
 
     # ---- what the locals are --------------------------------------------------------------------
@@ -143,7 +144,7 @@ class Pieces:
     def _kinds(self) -> None:
         """Find which locals are numbers, and which hold new objects of one class."""
         assigned: dict[str, list[ast.expr | None]] = {}
-        for node in ast.walk(self.tree):
+        for node in _statements(self.tree.body):
             if isinstance(node, ast.Assign):
                 for target in node.targets:
                     if isinstance(target, ast.Name):
@@ -339,11 +340,13 @@ class Pieces:
 
     def _slots(self, attr: str) -> dict[int, list[type]]:
         """Return the classes that have a slot of this name, by its place."""
-        found: dict[int, list[type]] = {}
-        for cls in self.classes:
-            at = slot_of(cls, attr)
-            if at is not None:
-                found.setdefault(self.layout.slot(at), []).append(cls)
+        found = self.slots.get(attr)
+        if found is None:
+            found = self.slots[attr] = {}
+            for cls in self.classes:
+                at = slot_of(cls, attr)
+                if at is not None:
+                    found.setdefault(self.layout.slot(at), []).append(cls)
         return found
 
     def _place_of(self, v: Value, attr: str, other: str) -> str | None:
@@ -427,6 +430,16 @@ class Pieces:
         self._unless(self._set(f"icmp slt i32 {c}, 0"))
         self._say(f"br label %{end}")
         self._label(end)
+
+
+def _statements(body: Sequence[ast.stmt]) -> Iterator[ast.stmt]:
+    """Yield the statements of a body and those inside them; names are assigned by no others."""
+    for node in body:
+        yield node
+        for inner in ("body", "orelse", "finalbody"):
+            yield from _statements(getattr(node, inner, ()))
+        for handler in getattr(node, "handlers", ()):
+            yield from _statements(handler.body)
 
 
 def is_plain(cls: Any) -> bool:

@@ -17,10 +17,10 @@ import threading
 from collections.abc import Callable, Sequence
 from functools import cache
 from importlib.util import find_spec
-from inspect import getblock
 from sys import getrefcount
-from types import FunctionType, MemberDescriptorType
+from types import CodeType, FunctionType, MemberDescriptorType
 from typing import TYPE_CHECKING, Any
+from weakref import WeakSet
 
 from burn_cube.runtime.cache import digest_of, kernel_cache
 from burn_cube.runtime.frame_pieces import C_FUNCTIONS, Layout, Unsupported
@@ -60,9 +60,15 @@ def source_lines(function: FunctionType) -> str:
     lines = linecache.getlines(code.co_filename, function.__globals__)
     if code.co_filename.startswith("<") and code.co_firstlineno == 1:
         return "".join(lines)  # generated, and all there is
-    block = getblock(lines[code.co_firstlineno - 1 :])
+    block = lines[code.co_firstlineno - 1 : _last_line(code)]
     indent = len(block[0]) - len(block[0].lstrip()) if block else 0
     return "".join(line[indent:] for line in block)
+
+
+def _last_line(code: CodeType) -> int:
+    """Return where a function ends; reading its text to find out takes a hundred times longer."""
+    inner = [_last_line(c) for c in code.co_consts if isinstance(c, CodeType)]
+    return max([end for _, end, _, _ in code.co_positions() if end is not None] + inner, default=0)
 
 
 def layout() -> Layout:
@@ -101,6 +107,7 @@ class Frames:
         self._same: Builtin | None = None
         self.made = 0
         self.left: dict[str, str] = {}
+        self._left: WeakSet[Any] = WeakSet()
         self._why = refusal()
         self.serves = self._why is None
         self._tried = not self.serves
@@ -131,10 +138,13 @@ class Frames:
         """
         if self.refused is not None or function.__class__ is not FunctionType:
             return function
+        if function in self._left:
+            return function
         try:
             written = write(function, source_lines(function), self._layout, restarts, classes)
         except (Unsupported, SyntaxError, IndexError, ValueError) as why:
             self.left[function.__qualname__] = f"{type(why).__name__}: {why}"
+            self._left.add(function)
             return function
         builtin = self._linked.get(written.text)
         if builtin is None:
