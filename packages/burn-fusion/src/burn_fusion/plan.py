@@ -171,7 +171,7 @@ class Plan:
         bind_kernels(alone, inner, lambda s: tensor(s).dtype)
         self.runs = 0
         self._written(vals, ext, inner)
-        self.run: Callable[..., Any] = self.function
+        self.run: Any = self.function
         if wanted != "off":
             scalars = [(s.slot, k) for s in self.steps for k in s.scalars()]
             self.run = inner.bound(self.function, scalars)

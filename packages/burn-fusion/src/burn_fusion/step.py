@@ -109,7 +109,9 @@ class PlanRun:
             measured: it is measured if somebody listens now.
         """
         recorder = self._recorder
-        run = recorder.function_of(self._plan) if measured else self._plan.run
+        run: Callable[..., Sequence[Any]] = (
+            recorder.function_of(self._plan) if measured else self._plan.run
+        )
         runner = recorder.inner.runner
         if runner is None:
             return run
