@@ -11,7 +11,7 @@ import pytest
 
 import burn
 from burn_core import containers_of
-from burn_nn import Linear, ReLU, Sequential
+from burn_nn import Linear, Sequential, Tanh
 from burn_optim import Adam
 
 STEPS = 8
@@ -23,7 +23,7 @@ def device(request: pytest.FixtureRequest) -> burn.Device:
 
 
 def model_of(device: burn.Device) -> Sequential:
-    return Sequential(Linear(4, 8, device=device), ReLU(), Linear(8, 2, device=device))
+    return Sequential(Linear(4, 8, device=device), Tanh(), Linear(8, 2, device=device))
 
 
 def stepped(opt: Adam, model: Sequential, skipped: int | None = None) -> None:
@@ -35,7 +35,7 @@ def stepped(opt: Adam, model: Sequential, skipped: int | None = None) -> None:
 
 
 def test_a_steady_model_is_walked_no_more(device, monkeypatch):
-    model, opt, walks = model_of(device), Adam(lr=0.1), []
+    model, opt, walks = model_of(device), Adam(lr=0.01), []
     walk = type(opt)._owned
     monkeypatch.setattr(type(opt), "_owned", lambda self, m: walks.append(m) or walk(self, m))
     for _ in range(STEPS):
@@ -44,7 +44,7 @@ def test_a_steady_model_is_walked_no_more(device, monkeypatch):
 
 
 def test_a_layer_that_is_replaced_is_trained(device):
-    model, opt = model_of(device), Adam(lr=0.1)
+    model, opt = model_of(device), Adam(lr=0.01)
     for _ in range(STEPS):
         stepped(opt, model)
     old = model[2]
@@ -56,7 +56,7 @@ def test_a_layer_that_is_replaced_is_trained(device):
 
 
 def test_a_state_that_is_loaded_is_used(device):
-    model, opt = model_of(device), Adam(lr=0.1)
+    model, opt = model_of(device), Adam(lr=0.01)
     for _ in range(STEPS):
         stepped(opt, model)
     saved = opt.state_dict(model)
@@ -72,7 +72,7 @@ def test_a_state_that_is_loaded_is_used(device):
 
 
 def test_a_parameter_without_a_gradient_keeps_its_count(device):
-    model, opt = model_of(device), Adam(lr=0.1)
+    model, opt = model_of(device), Adam(lr=0.01)
     for _ in range(STEPS):
         stepped(opt, model)
     for _ in range(3):
@@ -84,7 +84,7 @@ def test_a_parameter_without_a_gradient_keeps_its_count(device):
 
 
 def test_two_models_take_turns(device):
-    one, other, opt = model_of(device), model_of(device), Adam(lr=0.1)
+    one, other, opt = model_of(device), model_of(device), Adam(lr=0.01)
     for _ in range(STEPS):
         stepped(opt, one)
         stepped(opt, other)
@@ -92,7 +92,7 @@ def test_two_models_take_turns(device):
 
 
 def test_a_group_that_is_added_takes_over(device):
-    model, opt = model_of(device), Adam(lr=0.1)
+    model, opt = model_of(device), Adam(lr=0.01)
     for _ in range(STEPS):
         stepped(opt, model)
     opt.add_group("2", lr=0.0)
@@ -102,7 +102,7 @@ def test_a_group_that_is_added_takes_over(device):
 
 
 def test_a_copy_looks_at_its_own_model(device):
-    model, opt = model_of(device), Adam(lr=0.1)
+    model, opt = model_of(device), Adam(lr=0.01)
     for _ in range(STEPS):
         stepped(opt, model)
     twin = copy.deepcopy(opt)
@@ -114,7 +114,7 @@ def test_a_copy_looks_at_its_own_model(device):
 
 def test_a_model_that_is_gone_is_not_kept():
     device = burn.device("flex").autodiff()
-    model, opt = model_of(device), Adam(lr=0.1)
+    model, opt = model_of(device), Adam(lr=0.01)
     for _ in range(STEPS):
         stepped(opt, model)
     gone = weakref.ref(model)
