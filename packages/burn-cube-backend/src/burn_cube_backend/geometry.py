@@ -64,6 +64,29 @@ def is_turned_whole(shape: Ints, strides: Ints) -> bool:
     return room > 0 and not is_dense(shape, strides)
 
 
+def channels_last(shape: Sequence[int]) -> Ints:
+    """Return the strides of [N, C, *L] whose channels lie side by side, for all places in turn.
+
+    Example:
+        >>> channels_last((2, 3, 4, 5))
+        (60, 1, 15, 3)
+    """
+    n, *places, c = dense((shape[0], *shape[2:], shape[1]))
+    return (n, c, *places)
+
+
+def lies_last(shape: Ints, strides: Ints) -> bool:
+    """Return whether [N, C, *L] lies so, without gaps; dims of size 1 do not count.
+
+    Example:
+        >>> lies_last((2, 3, 4, 5), (60, 1, 15, 3)), lies_last((2, 3, 4, 5), (60, 20, 5, 1))
+        (True, False)
+    """
+    if len(shape) < 3:
+        return False
+    return is_dense((shape[0], *shape[2:], shape[1]), (strides[0], *strides[2:], strides[1]))
+
+
 def broadcast_shape(shapes: Sequence[Ints]) -> Ints:
     """Return the shape that all broadcast to; the entry's rule has checked that there is one.
 

@@ -178,7 +178,7 @@ class LaunchLog:
 
     def native(
         self, call: Call, guard: AbstractContextManager[Any] | None, keep: Any,
-        writes: int | None = None,
+        writes: Sequence[int] | None = None,
     ) -> None:  # fmt: skip
         """Note native code that ran; what in its words is an address of the run is found out.
 
@@ -186,7 +186,8 @@ class LaunchLog:
             call: it.
             guard: what it wants to be entered around it, if anything.
             keep: what its words point to beside memory of the run.
-            writes: the word whose memory alone it writes, and does not read; None if unknown.
+            writes: the words whose memory alone it writes, and does not read before; None if
+                unknown.
         """
         at = self.words
         self.add(call)
@@ -199,7 +200,7 @@ class LaunchLog:
                 if start <= word < start + size:
                     mode = READS | WRITES
                     if writes is not None:
-                        mode = WRITES if k == writes else READS
+                        mode = WRITES if k in writes else READS
                     self.point(at + k, base, word - origin, mode)
                     break
 

@@ -233,7 +233,9 @@ class Blas:
             self.runtime.call(call.function, words, call.parts, call.grain)
         log = self.engine.log
         if log is not None and log.thread == threading.get_ident():
-            log.native(call, None if tiny else self.alone, keep, writes)
+            log.native(
+                call, None if tiny else self.alone, keep, None if writes is None else (writes,)
+            )
 
 
 def provider(engine: Engine) -> Blas | None:

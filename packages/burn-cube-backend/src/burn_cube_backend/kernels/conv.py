@@ -1,7 +1,8 @@
 """Convolution in 1 to 3 dims and its two gradients: which way each takes.
 
-The processor has kernels of its own, chosen by geometry. The way that all devices have is a matrix
-product of gathered windows: views of the padded input by strides, laid out as columns by one copy.
+The processor has kernels of its own, chosen by geometry; CUDA has cuDNN where it is installed. The
+way that all devices have is a matrix product of gathered windows: views of the padded input by
+strides, laid out as columns by one copy.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from burn_cube import Kernel
 from burn_cube_backend.code import Code
 from burn_cube_backend.engine import Engine
 from burn_cube_backend.geometry import Ints, dense, size_of
-from burn_cube_backend.kernels import conv_blas, direct, winograd, winograd_weight
+from burn_cube_backend.kernels import conv_blas, cudnn, direct, winograd, winograd_weight
 from burn_cube_backend.kernels.create import filled
 from burn_cube_backend.kernels.epilogue import Epilogue
 from burn_cube_backend.kernels.maps import HALVES, combine, converted, copied, wide, write
@@ -89,6 +90,9 @@ def conv(
         made = conv(engine, wide_x, wide_w, wide_b, stride, padding, dilation, groups)
         return converted(engine, made, dtype)
     out = out_lengths(x.shape[2:], size, stride, padding, dilation)
+    fast = cudnn.forward(engine, x, weight, bias, out, stride, padding, dilation)
+    if fast is not None:
+        return fast
     if winograd.serves(engine, dtype, weight.shape, stride, dilation, groups):
         return winograd.forward(engine, x, weight, weight, bias, out, padding)
     if direct.serves(engine, dtype, weight.shape, stride):
@@ -147,6 +151,9 @@ def conv_weight_grad(
         return converted(engine, conv_weight_grad(engine, wide_g, wide_x, *how), x.dtype)
     if not size_of(shape):
         return engine.empty(shape, x.dtype)
+    fast = cudnn.weight_grad(engine, g, x, stride, padding, dilation, shape)
+    if fast is not None:
+        return fast
     if winograd.serves(engine, x.dtype, shape, stride, dilation, groups):
         return winograd_weight.weight_grad(engine, g, x, padding, shape)
     served = direct.serves(engine, x.dtype, shape, stride)
@@ -213,6 +220,9 @@ def conv_input_grad(
         wide_g, wide_w = converted(engine, g, d.float32), converted(engine, weight, d.float32)
         made = conv_input_grad(engine, wide_g, wide_w, stride, padding, dilation, groups, shape)
         return converted(engine, made, dtype)
+    fast = cudnn.input_grad(engine, g, weight, stride, padding, dilation, shape)
+    if fast is not None:
+        return fast
     around = [w * (k - 1) - p for w, k, p in zip(dilation, size, padding, strict=True)]
     turns = max(stride) == 1 and min(around) >= 0 and g.size > 0
     if turns and winograd.serves(engine, dtype, weight.shape, stride, dilation, groups):

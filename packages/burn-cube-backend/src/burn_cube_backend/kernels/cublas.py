@@ -157,7 +157,7 @@ class CuBlas:
             words = _ADDRESSES.pack(right, left, flat.pointer)
             stay = [a for a in (x.buf, y.buf) if log.base_of(a) is None]
             call = CudaCall(plan, words, issue=partial(self.call, plan))
-            log.native(call, None, stay, writes=2)
+            log.native(call, None, stay, writes=(2,))
         return CubeTensor(flat, plan.shape, plan.strides, dtype)
 
 
