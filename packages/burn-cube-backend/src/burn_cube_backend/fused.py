@@ -28,6 +28,7 @@ from burn_cube_backend.geometry import (
     broadcast_strides,
     collapse,
     dense as row_major,
+    is_last,
     size_of,
 )
 from burn_cube_backend.kernels.copies import is_turned
@@ -37,6 +38,7 @@ from burn_cube_backend.kernels.maps import (
     copied,
     is_map,
     plain,
+    result_strides,
     row_blocks,
     row_width,
     vector_width,
@@ -403,14 +405,14 @@ class FusedMap:
         absent: tuple[bool, ...],
     ) -> Launch:  # fmt: skip
         results = len(self.group.outputs)
+        lines = [broadcast_strides(x.shape, x.strides, shape) for x in arrays]
+        own = result_strides(self.engine, shape, lines)
         walks = Walks(
-            shape,
-            [broadcast_strides(x.shape, x.strides, shape) for x in arrays],
-            (0,) * len(arrays),
-            [row_major(shape)] * results,
-            (0,) * results,
-            (shape,) * results,
-        )
+            shape, lines, (0,) * len(arrays), [own] * results, (0,) * results, (shape,) * results,
+            (own,) * results,
+        )  # fmt: skip
+        if is_last(shape, own):
+            walks = walks.in_order()
         return self.launch_on(walks, arrays, bare, absent)
 
     def launch_on(
@@ -427,7 +429,7 @@ class FusedMap:
         """
         engine, group, shape = self.engine, self.group, walks.shape
         count, own = size_of(shape), row_major(shape)
-        shapes = tuple((s, row_major(s)) for s in walks.shapes)
+        shapes = tuple(zip(walks.shapes, walks.lies, strict=True))
         if not count:
             return Launch(None, (0, 1, 1), shapes, 0, (), (), ())
         index = engine.index_dtype(*arrays, count=count)

@@ -19,6 +19,7 @@ from burn_cube_backend.geometry import (
     broadcast_strides,
     collapse,
     dense,
+    is_last,
 )
 from burn_cube_backend.kernels import reduce, reduce_cpu, reduce_gpu
 from burn_cube_backend.kernels.create import wrapped
@@ -238,6 +239,9 @@ class RowKernels:
         outer, inner = shape[:-dims], shape[-dims:]
         rows, length = prod(outer), prod(inner)
         if not rows or length < 2 or not self._agrees(tensors, shape):
+            return None
+        # Alone, operations on such images give such images, and reduce them in that order.
+        if self.engine.keeps_last and any(is_last(x.shape, x.strides) for x in tensors):
             return None
         arrays = [k for k, x in enumerate(tensors) if x.buf is not None]
         walks = []

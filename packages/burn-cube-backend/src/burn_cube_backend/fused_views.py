@@ -19,9 +19,11 @@ from burn_cube_backend.geometry import (
     broadcast_strides,
     collapse,
     dense,
+    is_last,
     reshaped,
     size_of,
 )
+from burn_cube_backend.kernels.maps import result_strides
 from burn_cube_backend.part_code import expression
 from burn_cube_backend.payload import CubeTensor
 from burn_cube_backend.row_code import costly
@@ -99,7 +101,8 @@ class Walks(NamedTuple):
     Attributes:
         shape: of that space.
         arrays: strides of each read that is no number, `deltas` what is added to its offset.
-        outs: strides of each result, `starts` its first place, `shapes` its own shape.
+        outs: strides of each result, `starts` its first place, `shapes` its own shape, `lies` its
+            own strides.
     """
 
     shape: Ints
@@ -108,6 +111,19 @@ class Walks(NamedTuple):
     outs: list[Ints]
     starts: Ints
     shapes: tuple[Ints, ...]
+    lies: tuple[Ints, ...]
+
+    def in_order(self) -> Walks:
+        """Return the same over the dims in the order in which the first result lies in memory."""
+        order = sorted(range(len(self.shape)), key=lambda k: -self.outs[0][k])
+
+        def sort(values: Ints) -> Ints:
+            return tuple(values[k] for k in order)
+
+        return self._replace(
+            shape=sort(self.shape), arrays=[sort(x) for x in self.arrays],
+            outs=[sort(x) for x in self.outs],
+        )  # fmt: skip
 
 
 class Geometry:
@@ -129,16 +145,32 @@ class Geometry:
         self.tensors = tensors
         self.given = given
         self.shapes: list[Ints] = []
+        # How each part would lie alone, see `result_strides`.
+        self.lies: list[Ints] = []
         for k, part in enumerate(reading.group.parts):
-            self.shapes.append(self._shape(k, part))
+            shape, strides = self._lying(k, part)
+            self.shapes.append(shape)
+            self.lies.append(strides)
 
-    def _shape(self, k: int, part: Part) -> Ints:
-        inputs = [self.shape_of(i) for i in part.inputs if i is not None]
+    def _lying(self, k: int, part: Part) -> tuple[Ints, Ints]:
+        """Return shape and strides of a part."""
+        refs = [i for i in part.inputs if i is not None]
+        inputs = [self.shape_of(i) for i in refs]
         if k not in self.reading.views:
-            return broadcast_shape(inputs)
+            shape = broadcast_shape(inputs)
+            given = zip(inputs, map(self._strides_of, refs), strict=True)
+            walks = [broadcast_strides(own, strides, shape) for own, strides in given]
+            return shape, result_strides(self.engine, shape, walks)
+        if self.engine.keeps_last:
+            seen = self._through(k, CubeTensor(None, inputs[0], self._strides_of(refs[0]), d.uint8))
+            if seen is not None:
+                return seen.shape, seen.strides
         seen = self._through(k, CubeTensor(None, inputs[0], dense(inputs[0]), d.uint8))
         assert seen is not None  # noqa: S101 - dense memory has a view of any kind
-        return seen.shape
+        return seen.shape, dense(seen.shape)
+
+    def _strides_of(self, ref: int) -> Ints:
+        return self.tensors[-1 - ref].strides if ref < 0 else self.lies[ref]
 
     def shape_of(self, ref: int) -> Ints:
         """Return the shape of a part or of an outside tensor."""
@@ -195,20 +227,28 @@ class Geometry:
             offsets.append(x.offset)
         outs = []
         for p, path in self.reading.outputs:
-            own = self.shapes[p]
-            outs.append(self._seen(CubeTensor(None, own, dense(own), d.uint8), path, where))
+            own = CubeTensor(None, self.shapes[p], self._own(p), d.uint8)
+            outs.append(self._seen(own, path, where))
         seen = [x for x in (*arrays, *outs) if x is not None]
         if len(seen) < len(arrays) + len(outs):
             return None
         shape = seen[-1].shape
-        return Walks(
+        made = Walks(
             shape,
             [x.strides for x in seen[: len(arrays)]],
             tuple(x.offset - o for x, o in zip(seen, offsets, strict=False)),
             [x.strides for x in seen[len(arrays) :]],
             tuple(x.offset for x in seen[len(arrays) :]),
             tuple(self.shapes[p] for p, _ in self.reading.outputs),
+            tuple(self._own(p) for p, _ in self.reading.outputs),
         )
+        first, _ = self.reading.outputs[0]
+        return made.in_order() if is_last(self.shapes[first], self._own(first)) else made
+
+    def _own(self, p: int) -> Ints:
+        """Return the strides of a result."""
+        shape = self.shapes[p]
+        return self.lies[p] if is_last(shape, self.lies[p]) else dense(shape)
 
     def walks(self) -> Walks | None:
         """Return the best walks, None where several kernels are faster or have to copy."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
+from typing import Any
 
 Ints = tuple[int, ...]
 
@@ -71,7 +72,7 @@ def channels_last(shape: Sequence[int]) -> Ints:
         >>> channels_last((2, 3, 4, 5))
         (60, 1, 15, 3)
     """
-    n, *places, c = dense((shape[0], *shape[2:], shape[1]))
+    n, *places, c = dense(dims_last(shape))
     return (n, c, *places)
 
 
@@ -84,7 +85,25 @@ def lies_last(shape: Ints, strides: Ints) -> bool:
     """
     if len(shape) < 3:
         return False
-    return is_dense((shape[0], *shape[2:], shape[1]), (strides[0], *strides[2:], strides[1]))
+    return is_dense(dims_last(shape), dims_last(strides))
+
+
+def is_last(shape: Ints, strides: Ints) -> bool:
+    """Return whether an image or a volume lies with its channels last, and not row by row as well.
+
+    Signals are no images: [N, C, L] is as well the transpose of a matrix.
+    """
+    return len(shape) > 3 and lies_last(shape, strides) and not is_dense(shape, strides)
+
+
+def dims_last(values: Sequence[Any]) -> tuple[Any, ...]:
+    """Return what belongs to the dims [N, C, *L] for [N, *L, C].
+
+    Example:
+        >>> dims_last((2, 3, 4, 5))
+        (2, 4, 5, 3)
+    """
+    return (values[0], *values[2:], values[1])
 
 
 def broadcast_shape(shapes: Sequence[Ints]) -> Ints:

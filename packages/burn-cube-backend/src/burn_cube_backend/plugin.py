@@ -15,6 +15,7 @@ from burn_cube.spi import API_VERSION as RUNTIMES
 from burn_cube_backend.dtypes import host_dtype
 from burn_cube_backend.engine import Engine
 from burn_cube_backend.fused import CubeFuser
+from burn_cube_backend.kernels import cudnn
 from burn_cube_backend.kernels.create import wrapped
 from burn_cube_backend.payload import CubeTensor, LateTensor, number
 from burn_cube_backend.quant import QuantTensor, packed, unpacked
@@ -40,6 +41,7 @@ class CubeBackend(Backend):
         self.name = name
         self.index = index
         self.engine = Engine(device)
+        self.engine.keeps_last = cudnn.wanted(device.runtime)
         known = device.properties.dtypes
         super().__init__(table_of(self.engine), {t: t for t in d.PLAIN if t in known})
         self.fuser = CubeFuser(self.engine, self.supports_dtype)

@@ -23,8 +23,9 @@ from typing import Any, NamedTuple
 from burn_cube import LaunchError
 from burn_cube.spi import CudaCall, profiles
 from burn_cube_backend.engine import Engine
-from burn_cube_backend.geometry import Ints, channels_last, dense, is_dense, lies_last, size_of
-from burn_cube_backend.kernels.maps import HALVES, computed, converted, write
+from burn_cube_backend.geometry import Ints, channels_last, dense, size_of
+from burn_cube_backend.kernels.maps import HALVES, computed, converted
+from burn_cube_backend.kernels.orders import asks_last, lies, moved
 from burn_cube_backend.payload import CubeTensor
 from burn_std import BackendLoadError, DType, dtypes as d
 
@@ -286,7 +287,7 @@ def forward(
     if library is None or not _served(x.dtype, x.shape, weight.shape, shape):
         return None
     how = (x.shape, weight.shape, shape, stride, padding, dilation)
-    for last in _orders(x, weight):
+    for last in _orders(engine, x, weight):
         p = Problem(FORWARD, x.dtype, *how, last, bias is not None, x.dtype)
         plan = library.plan(p)
         if plan is not None:
@@ -318,7 +319,7 @@ def input_grad(
     if library is None or not _served(g.dtype, shape, weight.shape, g.shape):
         return None
     how = (shape, weight.shape, g.shape, stride, padding, dilation)
-    for last in _orders(g, weight):
+    for last in _orders(engine, g, weight):
         p = Problem(INPUT, g.dtype, *how, last, False, g.dtype)
         plan = library.plan(p)
         if plan is not None:
@@ -336,7 +337,7 @@ def weight_grad(
     if library is None or not _served(g.dtype, x.shape, shape, g.shape):
         return None
     how = (x.shape, shape, g.shape, stride, padding, dilation)
-    for last in _orders(x, g):
+    for last in _orders(engine, x, g):
         p = Problem(WEIGHT, g.dtype, *how, last, False, g.dtype)
         plan = library.plan(p)
         if plan is not None:
@@ -360,44 +361,33 @@ def _served(dtype: DType, *shapes: Ints) -> bool:
     return dtype in _KINDS and all(map(size_of, shapes))
 
 
-def _orders(x: CubeTensor, other: CubeTensor) -> tuple[bool, ...]:
+def _orders(engine: Engine, x: CubeTensor, other: CubeTensor) -> tuple[bool, ...]:
     """Return whether channels lie last, the better way first."""
     if x.dtype in HALVES:
         return True, False
-    given = any(
-        lies_last(t.shape, t.strides) and not is_dense(t.shape, t.strides) for t in (x, other)
-    )
-    return (True, False) if given else (False, True)
+    return (True, False) if asks_last(engine, x, other) else (False, True)
 
 
-def _lies(x: CubeTensor, last: bool) -> bool:
-    """Return whether a tensor lies in an order without gaps, at a place as even as is asked for."""
-    there = lies_last(x.shape, x.strides) if last else is_dense(x.shape, x.strides)
-    return there and x.offset * x.dtype.itemsize % _EVEN == 0
+def _is_even(x: CubeTensor) -> bool:
+    return x.offset * x.dtype.itemsize % _EVEN == 0
 
 
 def _laid(engine: Engine, x: CubeTensor, last: bool) -> CubeTensor:
-    """Return a tensor in one of the two orders, a copy if it lies otherwise."""
-    if _lies(x, last):
-        return x
-    strides = channels_last(x.shape) if last else dense(x.shape)
-    out = CubeTensor(engine.flat(x.size, x.dtype), x.shape, strides, x.dtype)
-    return write(engine, out, x)
+    """Return a tensor in one of the two orders, a copy if it lies otherwise or at an odd place."""
+    return x if lies(x, last) and _is_even(x) else moved(engine, x, last)
 
 
 def _weight(engine: Engine, weight: CubeTensor, last: bool) -> CubeTensor:
     """Return a weight in one of the two orders; its copy is kept while it is used again."""
-    if _lies(weight, last):
+    if lies(weight, last) and _is_even(weight):
         return weight
-    (flat,) = engine.packed(weight, weight, _laid_out, last)
+    (flat,) = engine.packed(weight, weight, _copy, last)
     strides = channels_last(weight.shape) if last else dense(weight.shape)
     return CubeTensor(flat, weight.shape, strides, weight.dtype)
 
 
-def _laid_out(engine: Engine, x: CubeTensor, last: bool) -> Any:
-    made = _laid(engine, x, last)
-    assert made.buf is not None  # noqa: S101 - a copy has memory
-    return (made.buf,)
+def _copy(engine: Engine, x: CubeTensor, last: bool) -> tuple[Any, ...]:
+    return (moved(engine, x, last).buf,)
 
 
 def _address(x: CubeTensor) -> int:

@@ -20,8 +20,11 @@ from burn_cube_backend.geometry import (
     Ints,
     broadcast_shape,
     broadcast_strides,
+    channels_last,
     collapse,
     dense as row_major,
+    dims_last,
+    is_last,
     is_turned_whole,
     size_of,
 )
@@ -221,7 +224,7 @@ class Plan:
         program: the compiled kernel, None where there is no element.
         cubes: the grid.
         shape: of the result.
-        strides: of the result, row-major.
+        strides: of the result, row-major unless images with their channels last are read.
         out: dtype of the result.
         count: elements of the result.
         tail: extents and strides, behind the offsets; empty for a dense kernel.
@@ -244,12 +247,17 @@ class Plan:
         self.program = program
         self.cubes = (-(-count // (UNITS * width)), 1, 1)
         self.shape = shape
-        self.strides = row_major(shape)
+        self.strides = row_major(shape)  # until `lying` says otherwise
         self.out = out
         self.count = count
         self.tail = tail
         self.dense = dense
         self.turned = False
+
+    def lying(self, strides: Ints) -> Plan:
+        """Return the plan with a result that lies so."""
+        self.strides = strides
+        return self
 
 
 def vector_width(engine: Engine, out: DType, tensors: Sequence[CubeTensor], count: int) -> int:
@@ -305,10 +313,16 @@ def plan_of(
     if not count:
         return Plan(None, shape, out, 0, (), True)
     walks = [broadcast_strides(x.shape, x.strides, shape) for x in tensors]
-    own = into.strides if into is not None else row_major(shape)
-    extents, merged = collapse(shape, [own, *walks])
+    own = into.strides if into is not None else result_strides(engine, shape, walks)
+    last = engine.keeps_last and is_last(shape, own)
+    if last:
+        # Dims in the order of memory, so that results are written one after the other.
+        lines = [dims_last(walk) for walk in (own, *walks)]
+        extents, merged = collapse(dims_last(shape), lines)
+    else:
+        extents, merged = collapse(shape, [own, *walks])
     index = engine.index_dtype(*tensors, *([] if into is None else [into]), count=count)
-    if into is None and any(is_turned(engine, shape, walk) for walk in walks):
+    if into is None and not last and any(is_turned(engine, shape, walk) for walk in walks):
         plan = Plan(None, shape, out, count, (), False)
         plan.turned = True
         return plan
@@ -317,9 +331,9 @@ def plan_of(
         flat = (name, node, operands, out, index)
         if width > 1:
             program = engine.loaded(vector_kernel, (*flat, width))
-            return Plan(program, shape, out, count, (), True, width)
+            return Plan(program, shape, out, count, (), True, width).lying(own)
         program = engine.loaded(dense_kernel, flat)
-        return Plan(program, shape, out, count, (), True)
+        return Plan(program, shape, out, count, (), True).lying(own)
     tail = extents + tuple(s for m in merged for s in m)
     spec = (name, node, operands, out, len(extents), index)
     touched = tensors if into is None else [*tensors, into]
@@ -328,15 +342,22 @@ def plan_of(
         ranks = [(*(s // width for s in m[:-1]), 1) for m in merged]
         tail = (*extents[:-1], extents[-1] // width, *(s for m in ranks for s in m))
         program = engine.loaded(vector_rows_kernel, (*spec, width))
-        return Plan(program, shape, out, count, tail, False, width)
+        return Plan(program, shape, out, count, tail, False, width).lying(own)
     if len(extents) > 1 and engine.client.properties.kind == "cpu":
         kinds = tuple(min(abs(m[-1]), 2) if m[-1] >= 0 else 2 for m in merged)
         rows, pieces, each = row_blocks(count // extents[-1], extents[-1])
         program = engine.loaded(row_kernel, (*spec, kinds))
-        plan = Plan(program, shape, out, count, (*tail, rows, each), False)
+        plan = Plan(program, shape, out, count, (*tail, rows, each), False).lying(own)
         plan.cubes = (-(-rows // each) * pieces, 1, 1)
         return plan
-    return Plan(engine.loaded(map_kernel, spec), shape, out, count, tail, False)
+    return Plan(engine.loaded(map_kernel, spec), shape, out, count, tail, False).lying(own)
+
+
+def result_strides(engine: Engine, shape: Ints, walks: Sequence[Ints]) -> Ints:
+    """Return how the result of a map lies: with channels last if an operand of its size does."""
+    if engine.keeps_last and any(is_last(shape, walk) for walk in walks):
+        return channels_last(shape)
+    return row_major(shape)
 
 
 def unturned(engine: Engine, x: Any) -> Any:

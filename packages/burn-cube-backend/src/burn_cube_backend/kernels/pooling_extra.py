@@ -1,7 +1,8 @@
 """Pooling directly over windows, and its gradients, each as one kernel.
 
 A unit owns one result and walks its window; gradients of means are gathered by the element they go
-to, those of maxima added by one unit per plane, so that every sum has one order.
+to, those of maxima added in their order by the unit that owns a piece of a plane, so that every sum
+has one order. Images with their channels last are read and made as they lie.
 """
 
 from __future__ import annotations
@@ -16,7 +17,8 @@ from burn_cube_backend.code import Code, Val
 from burn_cube_backend.engine import Engine
 from burn_cube_backend.geometry import Ints, size_of
 from burn_cube_backend.kernels import max_pool_rows
-from burn_cube_backend.kernels.maps import converted, wide
+from burn_cube_backend.kernels.maps import computed, wide
+from burn_cube_backend.kernels.orders import asks_last, laid, ordered
 from burn_cube_backend.kernels.reduction import first_value
 from burn_cube_backend.payload import CubeTensor
 from burn_cube_backend.table import kernel
@@ -24,6 +26,8 @@ from burn_std import DType, dtypes as d
 
 # Windows up to this many elements are written out instead of walked.
 _UNROLLED = 16
+# Units of a GPU that share a plane into which gradients of maxima are added.
+_PIECES = 32
 
 
 def pooled(n: int, k: int, s: int, p: int, hole: int, ceil: bool) -> int:
@@ -54,9 +58,45 @@ def _nested(
         body([stack.enter_context(code.loop(low, high)) for low, high in bounds])
 
 
+class _Planes:
+    """Where the elements of a plane lie.
+
+    Its parameter is the number of channels if they lie last.
+    """
+
+    def __init__(self, code: Code, last: bool) -> None:
+        self.code = code
+        self.channels = code.place("channels") if last else None
+
+    def place(self, i: Val, count: Val, extents: Sequence[Val]) -> tuple[Any, list[Val]]:
+        """Return the plane of element number i, and where in it that is.
+
+        Args:
+            i: number in the order of memory.
+            count: of all.
+            extents: of a plane.
+        """
+        if self.channels is None:
+            plane, *at = self.code.coords(i, [count, *extents])
+            return plane, at
+        image, *at, channel = self.code.coords(i, [count, *extents, self.channels])
+        return (image, channel), at
+
+    def first(self, plane: Any, area: Val) -> Val:
+        """Return where a plane of so many elements begins."""
+        if self.channels is None:
+            return plane * area  # type: ignore[no-any-return]
+        image, channel = plane
+        return image * area * self.channels + channel  # type: ignore[no-any-return]
+
+    def step(self, place: Val) -> Val:
+        """Return how far an element lies from the first of its plane."""
+        return place if self.channels is None else place * self.channels
+
+
 def max_kernel(
     dtype: DType, kernel: Ints, stride: Ints, padding: Ints, dilation: Ints, checked: bool,
-    index: DType,
+    last: bool, index: DType,
 ) -> Kernel:  # fmt: skip
     """Write the maximum of each window and its flat index; the first wins, NaN before all."""
     code = Code("max_pool", index)
@@ -64,10 +104,11 @@ def max_kernel(
     out, places = code.buffer("out", dtype), code.buffer("places", d.int64)
     x, count, offset = code.buffer("x", dtype), code.place("count"), code.place("offset")
     extents, outs = code.places("extent", rank), code.places("out", rank)
+    planes = _Planes(code, last)
     kind = wide(dtype)
     with code.each(count) as i:
-        plane, *window = code.coords(i, [count, *outs])
-        base = offset + plane * _area(extents)
+        plane, window = planes.place(i, count, outs)
+        base = offset + planes.first(plane, _area(extents))
         heads = [w * s - p for w, s, p in zip(window, stride, padding, strict=True)]
         best, winner = code.local(kind, first_value("max", kind)), code.local(index, -1)
 
@@ -84,7 +125,7 @@ def max_kernel(
 
         def step(at: Sequence[Val]) -> None:
             place = _flat(code, at, extents)
-            value, now = x[base + place].cast(kind), best.get()
+            value, now = x[base + planes.step(place)].cast(kind), best.get()
             better = (value > now) | (winner.get() < 0)
             if kind.is_float:
                 better = better | (value.call("isnan") & ~now.call("isnan"))
@@ -108,38 +149,49 @@ def max_pool(
     ceil: bool,
 ) -> tuple[CubeTensor, CubeTensor]:  # fmt: skip
     """x [N, C, *L] to maxima and their flat index in each plane."""
-    x = engine.row_major(x)
+    last = asks_last(engine, x)
+    x = laid(engine, x, last)
     sizes = list(zip(x.shape[2:], kernel, stride, padding, dilation, strict=True))
     outs = tuple(pooled(*a, ceil) for a in sizes)
     reach = [(o - 1) * s + w * (k - 1) + 1 for o, (_, k, s, _, w) in zip(outs, sizes, strict=True)]
     checked = any(padding) or any(r > n for r, n in zip(reach, x.shape[2:], strict=True))
     shape = (*x.shape[:2], *outs)
-    out, places = engine.empty(shape, x.dtype), engine.empty(shape, d.int64)
-    if out.size and max_pool_rows.serves(engine, x, kernel, stride, dilation):
+    out, places = ordered(engine, shape, x.dtype, last), ordered(engine, shape, d.int64, last)
+    if out.size and not last and max_pool_rows.serves(engine, x, kernel, stride, dilation):
         max_pool_rows.run(engine, x, out, places, kernel, stride, padding)
     elif out.size:
         index = engine.index_dtype(x, out, count=x.size)
         args = [out.buf, places.buf, x.buf, out.size, x.offset, *x.shape[2:], *outs]
-        spec = (x.dtype, kernel, stride, padding, dilation, checked, index)
+        args += x.shape[1:2] if last else ()
+        spec = (x.dtype, kernel, stride, padding, dilation, checked, last, index)
         engine.run(max_kernel, spec, out.size, args)
     return out, places
 
 
-def spread_kernel(dtype: DType, index: DType) -> Kernel:
-    """Write one plane per unit: zeros, then every g at its index, in order."""
-    code = Code("pool_spread", index, 1)
+def spread_kernel(dtype: DType, last: bool, index: DType) -> Kernel:
+    """Write a piece of a plane by each unit: zeros, then every g whose index is in it, in order."""
+    code = Code("pool_spread", index)
     kind = wide(dtype)
     out, g, at = code.buffer("out", kind), code.buffer("g", dtype), code.buffer("index", d.int64)
-    size, count, g0, at0 = (code.place(p) for p in ("size", "count", "g_offset", "at_offset"))
-    plane = code.special("cube_pos")
-    base, head = plane * size, plane * count
-    with code.loop(0, size) as k:
-        out[base + k] = code.const(0, kind)
-    with code.loop(0, count) as k:
-        raw = at[at0 + head + k].cast(index)
-        with code.when((raw >= 0) & (raw < size)):
-            place = base + raw
-            out[place] = out[place] + g[g0 + head + k].cast(kind)
+    units, size, count, pieces, g0, at0 = (
+        code.place(p) for p in ("units", "size", "count", "pieces", "g_offset", "at_offset")
+    )
+    planes = _Planes(code, last)
+    with code.each(units) as unit:
+        # Neighbours share a plane where it lies in one piece, else its place in theirs.
+        plane, (piece,) = planes.place(unit, units, [pieces])
+        base, head = planes.first(plane, size), planes.first(plane, count)
+        each = (size + (pieces - 1)) // pieces
+        start = (piece * each).call("min", size)
+        stop = (start + each).call("min", size)
+        with code.loop(start, stop) as k:
+            out[base + planes.step(k)] = code.const(0, kind)
+        with code.loop(0, count) as k:
+            far = head + planes.step(k)
+            raw = at[at0 + far].cast(index)
+            with code.when((raw >= start) & (raw < stop)):
+                place = base + planes.step(raw)
+                out[place] = out[place] + g[g0 + far].cast(kind)
     return code.finish()
 
 
@@ -148,14 +200,18 @@ def max_pool_backward(
     engine: Engine, g: CubeTensor, indices: CubeTensor, shape: Ints
 ) -> CubeTensor:
     """g [N, C, *out] added at the flat indices of each plane of `shape`; duplicates add up."""
-    out = engine.empty(shape, wide(g.dtype))
+    last = asks_last(engine, g, indices)
+    out = ordered(engine, shape, wide(g.dtype), last)
     if out.size:
-        g, indices = engine.row_major(g), engine.row_major(indices)
+        g, indices = laid(engine, g, last), laid(engine, indices, last)
         planes, size, count = size_of(shape[:2]), size_of(shape[2:]), size_of(g.shape[2:])
         index = engine.index_dtype(out, g, count=max(out.size, g.size))
-        args = [out.buf, g.buf, indices.buf, size, count, g.offset, indices.offset]
-        engine.cubes(spread_kernel, (g.dtype, index), planes, args)
-    return converted(engine, out, g.dtype)
+        # A processor has no use for units that read all indices to find their own.
+        pieces = min(_PIECES, size) if engine.client.properties.kind == "gpu" else 1
+        args = [out.buf, g.buf, indices.buf, planes * pieces, size, count, pieces]
+        args += [g.offset, indices.offset, *(shape[1:2] if last else ())]
+        engine.run(spread_kernel, (g.dtype, last, index), planes * pieces, args)
+    return out if out.dtype is g.dtype else computed(engine, "x", g.dtype, x=out)
 
 
 # ---- means -------------------------------------------------------------------------------------
@@ -164,13 +220,16 @@ def max_pool_backward(
 class _Means:
     """The parameters of kernels of means: extents of input and result, then the windows."""
 
-    def __init__(self, code: Code, rank: int, adaptive: bool, divisor: bool, padded: bool) -> None:
+    def __init__(
+        self, code: Code, rank: int, adaptive: bool, divisor: bool, padded: bool, last: bool
+    ) -> None:
         self.code, self.rank, self.adaptive, self.padded = code, rank, adaptive, padded
         self.count, self.offset = code.place("count"), code.place("offset")
         self.extents, self.outs = code.places("extent", rank), code.places("out", rank)
         names = () if adaptive else ("kernel", "stride", "padding")
         self.sizes = [code.places(n, rank) for n in names]
         self.divisor = code.place("divisor") if divisor else None
+        self.planes = _Planes(code, last)
 
     def window(self, dim: int, at: Val) -> tuple[Val, Val, Val]:
         """Return start and stop of a window inside the input, and what it counts."""
@@ -202,21 +261,22 @@ class _Means:
 
 
 def mean_kernel(
-    dtype: DType, rank: int, adaptive: bool, divisor: bool, padded: bool, index: DType
+    dtype: DType, rank: int, adaptive: bool, divisor: bool, padded: bool, last: bool, index: DType
 ) -> Kernel:
     """Write the mean of each window; integers add in 64 bits and truncate."""
     code = Code("avg_pool", index)
     kind = wide(dtype) if dtype.is_float else d.int64
     out, x = code.buffer("out", dtype), code.buffer("x", dtype)
-    m = _Means(code, rank, adaptive, divisor, padded)
+    m = _Means(code, rank, adaptive, divisor, padded, last)
     with code.each(m.count) as i:
-        plane, *at = code.coords(i, [m.count, *m.outs])
-        base = m.offset + plane * _area(m.extents)
+        plane, at = m.planes.place(i, m.count, m.outs)
+        base = m.offset + m.planes.first(plane, _area(m.extents))
         spans = [m.window(k, c) for k, c in enumerate(at)]
         total = code.local(kind)
 
         def add(places: Sequence[Val]) -> None:
-            total.set(total.get() + x[base + _flat(code, places, m.extents)].cast(kind))
+            place = m.planes.step(_flat(code, places, m.extents))
+            total.set(total.get() + x[base + place].cast(kind))
 
         _nested(code, [(low, high) for low, high, _ in spans], add)
         by = m.by([count for _, _, count in spans]).cast(kind)
@@ -226,21 +286,22 @@ def mean_kernel(
 
 
 def mean_spread_kernel(
-    dtype: DType, rank: int, adaptive: bool, divisor: bool, padded: bool, index: DType
+    dtype: DType, rank: int, adaptive: bool, divisor: bool, padded: bool, last: bool, index: DType
 ) -> Kernel:
     """Write for each element the sum of g over the divisors of the windows that it is in."""
     code = Code("avg_pool_spread", index)
     kind = wide(dtype)
     out, g = code.buffer("out", dtype), code.buffer("g", dtype)
-    m = _Means(code, rank, adaptive, divisor, padded)
+    m = _Means(code, rank, adaptive, divisor, padded, last)
     with code.each(m.count) as i:
-        plane, *at = code.coords(i, [m.count, *m.extents])
-        base = m.offset + plane * _area(m.outs)
+        plane, at = m.planes.place(i, m.count, m.extents)
+        base = m.offset + m.planes.first(plane, _area(m.outs))
         total = code.local(kind)
 
         def add(places: Sequence[Val]) -> None:
             by = m.by([m.window(k, c)[2] for k, c in enumerate(places)]).cast(kind)
-            total.set(total.get() + g[base + _flat(code, places, m.outs)].cast(kind) / by)
+            place = m.planes.step(_flat(code, places, m.outs))
+            total.set(total.get() + g[base + place].cast(kind) / by)
 
         _nested(code, [m.windows(k, c) for k, c in enumerate(at)], add)
         out[i] = total.get().cast(dtype)
@@ -251,14 +312,16 @@ def _means(
     engine: Engine, make: Any, x: CubeTensor, shape: Ints, extents: Ints, outs: Ints,
     sizes: Sequence[Ints], padded: bool, divisor: int | None,
 ) -> CubeTensor:  # fmt: skip
-    x = engine.row_major(x)
-    out = engine.empty(shape, x.dtype)
+    last = asks_last(engine, x)
+    x = laid(engine, x, last)
+    out = ordered(engine, shape, x.dtype, last)
     if out.size:
         index = engine.index_dtype(x, out, count=max(x.size, out.size))
         extra = [] if divisor is None else [divisor]
+        extra += shape[1:2] if last else ()
         args = [out.buf, x.buf, out.size, x.offset, *extents, *outs]
         args += [n for size in sizes for n in size] + extra
-        spec = (x.dtype, len(outs), not sizes, divisor is not None, padded, index)
+        spec = (x.dtype, len(outs), not sizes, divisor is not None, padded, last, index)
         engine.run(make, spec, out.size, args)
     return out
 
