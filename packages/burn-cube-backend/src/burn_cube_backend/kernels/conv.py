@@ -84,15 +84,15 @@ def conv(
 ) -> CubeTensor:  # fmt: skip
     """x [N, C, *L], weight [O, C / groups, *K] to [N, O, *out]."""
     dtype, size = x.dtype, weight.shape[2:]
+    out = out_lengths(x.shape[2:], size, stride, padding, dilation)
+    fast = cudnn.forward(engine, x, weight, bias, out, stride, padding, dilation)
+    if fast is not None:
+        return fast
     if widens(engine, dtype):
         wide_x, wide_w = converted(engine, x, d.float32), converted(engine, weight, d.float32)
         wide_b = None if bias is None else converted(engine, bias, d.float32)
         made = conv(engine, wide_x, wide_w, wide_b, stride, padding, dilation, groups)
         return converted(engine, made, dtype)
-    out = out_lengths(x.shape[2:], size, stride, padding, dilation)
-    fast = cudnn.forward(engine, x, weight, bias, out, stride, padding, dilation)
-    if fast is not None:
-        return fast
     if winograd.serves(engine, dtype, weight.shape, stride, dilation, groups):
         return winograd.forward(engine, x, weight, weight, bias, out, padding)
     if direct.serves(engine, dtype, weight.shape, stride):
@@ -145,15 +145,17 @@ def conv_weight_grad(
     groups: int, shape: Ints,
 ) -> CubeTensor:  # fmt: skip
     """g [N, O, *out] and x [N, C, *L] to [O, C / groups, *K]; g says how many windows there are."""
+    # The library wants all windows that there are.
+    if g.shape[2:] == out_lengths(x.shape[2:], shape[2:], stride, padding, dilation):
+        fast = cudnn.weight_grad(engine, g, x, stride, padding, dilation, shape)
+        if fast is not None:
+            return fast
     if widens(engine, x.dtype):
         wide_g, wide_x = converted(engine, g, d.float32), converted(engine, x, d.float32)
         how = (stride, padding, dilation, groups, shape)
         return converted(engine, conv_weight_grad(engine, wide_g, wide_x, *how), x.dtype)
     if not size_of(shape):
         return engine.empty(shape, x.dtype)
-    fast = cudnn.weight_grad(engine, g, x, stride, padding, dilation, shape)
-    if fast is not None:
-        return fast
     if winograd.serves(engine, x.dtype, shape, stride, dilation, groups):
         return winograd_weight.weight_grad(engine, g, x, padding, shape)
     served = direct.serves(engine, x.dtype, shape, stride)
@@ -216,13 +218,14 @@ def conv_input_grad(
 ) -> CubeTensor:  # fmt: skip
     """g [N, O, *out], weight [O, C / groups, *K] to [N, C, *L]."""
     dtype, size, out = g.dtype, weight.shape[2:], g.shape[2:]
+    if out == out_lengths(shape[2:], size, stride, padding, dilation):
+        fast = cudnn.input_grad(engine, g, weight, stride, padding, dilation, shape)
+        if fast is not None:
+            return fast
     if widens(engine, dtype):
         wide_g, wide_w = converted(engine, g, d.float32), converted(engine, weight, d.float32)
         made = conv_input_grad(engine, wide_g, wide_w, stride, padding, dilation, groups, shape)
         return converted(engine, made, dtype)
-    fast = cudnn.input_grad(engine, g, weight, stride, padding, dilation, shape)
-    if fast is not None:
-        return fast
     around = [w * (k - 1) - p for w, k, p in zip(dilation, size, padding, strict=True)]
     turns = max(stride) == 1 and min(around) >= 0 and g.size > 0
     if turns and winograd.serves(engine, dtype, weight.shape, stride, dilation, groups):
