@@ -314,20 +314,6 @@ def test_a_bias_that_is_refused_is_added_before_rounding() -> None:
     assert library.graphs[-1].out.facts["data_type"].name == "FLOAT"
 
 
-def test_windows_that_are_missing_go_another_way() -> None:
-    library = Library()
-    backend = served(library)
-    how = ((1, 1), (0, 0), (1, 1), 1)
-    g, x, w = normal("FLOAT", 2, 4, 3, 3), normal("FLOAT", 2, 3, 6, 6), normal("FLOAT", 4, 3, 3, 3)
-    for name, inputs, shape in (
-        ("conv_input_grad", (g, w), x.shape), ("conv_weight_grad", (g, x), w.shape),
-    ):  # fmt: skip
-        made = backend.to_numpy(call(backend, name, *inputs, *how, shape))
-        known = expected(name, *inputs, *how, shape)
-        np.testing.assert_allclose(made, known, rtol=1e-5, atol=1e-5)
-    assert not library.graphs
-
-
 def test_float64_and_nothing_are_not_asked_for() -> None:
     library = Library()
     backend = served(library)

@@ -145,11 +145,9 @@ def conv_weight_grad(
     groups: int, shape: Ints,
 ) -> CubeTensor:  # fmt: skip
     """g [N, O, *out] and x [N, C, *L] to [O, C / groups, *K]; g says how many windows there are."""
-    # The library wants all windows that there are.
-    if g.shape[2:] == out_lengths(x.shape[2:], shape[2:], stride, padding, dilation):
-        fast = cudnn.weight_grad(engine, g, x, stride, padding, dilation, shape)
-        if fast is not None:
-            return fast
+    fast = cudnn.weight_grad(engine, g, x, stride, padding, dilation, shape)
+    if fast is not None:
+        return fast
     if widens(engine, x.dtype):
         wide_g, wide_x = converted(engine, g, d.float32), converted(engine, x, d.float32)
         how = (stride, padding, dilation, groups, shape)
@@ -218,10 +216,9 @@ def conv_input_grad(
 ) -> CubeTensor:  # fmt: skip
     """g [N, O, *out], weight [O, C / groups, *K] to [N, C, *L]."""
     dtype, size, out = g.dtype, weight.shape[2:], g.shape[2:]
-    if out == out_lengths(shape[2:], size, stride, padding, dilation):
-        fast = cudnn.input_grad(engine, g, weight, stride, padding, dilation, shape)
-        if fast is not None:
-            return fast
+    fast = cudnn.input_grad(engine, g, weight, stride, padding, dilation, shape)
+    if fast is not None:
+        return fast
     if widens(engine, dtype):
         wide_g, wide_w = converted(engine, g, d.float32), converted(engine, weight, d.float32)
         made = conv_input_grad(engine, wide_g, wide_w, stride, padding, dilation, groups, shape)
