@@ -2,10 +2,12 @@
 
     python benchmarks/gpu_programs.py [--device cuda] [--only TEXT] [--json FILE]
 
-A training step of a perceptron (784-512-512-10, Adam, float32) at two batch sizes, and one of a
-model of GPT-2's size (124 M parameters, 8 x 1024 tokens, bfloat16 autocast, AdamW). Every step is
-waited for; medians in milliseconds. Sides take turns in one process. The first steps compile and
-are left out.
+A training step of a perceptron (784-512-512-10, Adam, float32) at two batch sizes; one of a small
+convolutional network (batch 64, SGD, float32) and its answer for one image; one of ResNet-50 (batch
+64, 224 x 224, bfloat16 autocast, SGD); and one of a model of GPT-2's size (124 M parameters, 8 x
+1024 tokens, bfloat16 autocast, AdamW). Every step is waited for; medians in milliseconds. Sides
+take turns in one process. The first steps compile and are left out. Convolutions are those of cuDNN
+where its frontend is installed.
 """
 
 from __future__ import annotations
@@ -104,6 +106,125 @@ def perceptron(device: Any, rows: int) -> dict[str, float]:
     )  # fmt: skip
     sides = {"ours": made()[0], "captured": made()[1], "torch": eager}
     return medians(sides, 12, 60)
+
+
+def small_network(kind: Any, **on: Any) -> Any:
+    """Return a small convolutional network of layers of ours or of PyTorch's."""
+    return kind.Sequential(
+        kind.Conv2d(1, 32, 3, **on), kind.ReLU(), kind.Conv2d(32, 64, 3, **on), kind.ReLU(),
+        kind.MaxPool2d(2), kind.Flatten(), kind.Linear(64 * 12 * 12, 10, **on),
+    )  # fmt: skip
+
+
+def convolutional(device: Any) -> dict[str, float]:
+    """Measure a step of the small network."""
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal((64, 1, 28, 28)).astype(np.float32)
+    y = rng.integers(0, 10, 64)
+
+    def made() -> Any:
+        model = small_network(nn, device=device.autodiff())
+        batch = burn.tensor(x, device=device), burn.tensor(y, device=device)
+        loss = lambda m, a, b: F.cross_entropy(m(a), b)  # noqa: E731
+        return ours(device, model, optim.SGD(lr=0.01, momentum=0.9), loss, batch)
+
+    other = small_network(tnn, device="cuda")
+    eager = theirs(
+        other, torch.optim.SGD(other.parameters(), lr=0.01, momentum=0.9),
+        lambda m, a, b: TF.cross_entropy(m(a), b),
+        (torch.from_numpy(x).cuda(), torch.from_numpy(y).cuda()),
+    )  # fmt: skip
+    return medians({"ours": made()[0], "captured": made()[1], "torch": eager}, 12, 60)
+
+
+def one_image(device: Any) -> dict[str, float]:
+    """Measure the small network's answer for one image."""
+    x = np.random.default_rng(0).standard_normal((1, 1, 28, 28)).astype(np.float32)
+    model, image = small_network(nn, device=device), burn.tensor(x, device=device)
+    captured = burn.capture(lambda a: model(a), state=(model,))
+    other, given = small_network(tnn, device="cuda"), torch.from_numpy(x).cuda()
+
+    def waited(answer: Callable[[Any], Any]) -> Step:
+        def step() -> None:
+            answer(image)
+            device.sync()
+
+        return step
+
+    def eager() -> None:
+        with torch.no_grad():
+            other(given)
+        torch.cuda.synchronize()
+
+    return medians({"ours": waited(model), "captured": waited(captured), "torch": eager}, 12, 200)
+
+
+def resnet(kind: Any, **on: Any) -> Any:
+    """Return ResNet-50 of layers of ours or of PyTorch's, which have the same names."""
+
+    class Bottleneck(kind.Module):  # type: ignore[misc,name-defined]
+        def __init__(self, wide: int, width: int, stride: int) -> None:
+            super().__init__()
+            self.conv1 = kind.Conv2d(wide, width, 1, bias=False, **on)
+            self.norm1 = kind.BatchNorm2d(width, **on)
+            self.conv2 = kind.Conv2d(width, width, 3, stride, 1, bias=False, **on)
+            self.norm2 = kind.BatchNorm2d(width, **on)
+            self.conv3 = kind.Conv2d(width, 4 * width, 1, bias=False, **on)
+            self.norm3 = kind.BatchNorm2d(4 * width, **on)
+            self.relu = kind.ReLU()
+            self.short = kind.Identity()
+            if stride > 1 or wide != 4 * width:
+                self.short = kind.Sequential(
+                    kind.Conv2d(wide, 4 * width, 1, stride, bias=False, **on),
+                    kind.BatchNorm2d(4 * width, **on),
+                )
+
+        def forward(self, x: Any) -> Any:
+            y = self.relu(self.norm1(self.conv1(x)))
+            y = self.relu(self.norm2(self.conv2(y)))
+            return self.relu(self.norm3(self.conv3(y)) + self.short(x))
+
+    layers = [
+        kind.Conv2d(3, 64, 7, 2, 3, bias=False, **on), kind.BatchNorm2d(64, **on), kind.ReLU(),
+        kind.MaxPool2d(3, 2, 1),
+    ]  # fmt: skip
+    wide = 64
+    for stage, (width, blocks) in enumerate(((64, 3), (128, 4), (256, 6), (512, 3))):
+        for block in range(blocks):
+            layers.append(Bottleneck(wide, width, 2 if stage and not block else 1))
+            wide = 4 * width
+    layers += [kind.AdaptiveAvgPool2d(1), kind.Flatten(), kind.Linear(wide, 1000, **on)]
+    return kind.Sequential(*layers)
+
+
+def images(device: Any) -> dict[str, float]:
+    """Measure a step of ResNet-50."""
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal((64, 3, 224, 224)).astype(np.float32)
+    y = rng.integers(0, 1000, 64)
+    model, optimizer = resnet(nn, device=device.autodiff()), optim.SGD(lr=0.01, momentum=0.9)
+
+    def loss(m: Any, a: Any, b: Any) -> Any:
+        with burn.autocast(burn.bfloat16):
+            return F.cross_entropy(m(a), b)
+
+    batch = burn.tensor(x, device=device), burn.tensor(y, device=device)
+    plain, replayed = ours(device, model, optimizer, loss, batch)
+    sides = {}
+    for name, order in (("torch", torch.contiguous_format), ("torch nhwc", torch.channels_last)):
+        other = resnet(tnn, device="cuda").to(memory_format=order)
+        given = torch.from_numpy(x).cuda().to(memory_format=order), torch.from_numpy(y).cuda()
+
+        def torch_loss(m: Any, a: Any, b: Any) -> Any:
+            with torch.autocast("cuda", torch.bfloat16):
+                return TF.cross_entropy(m(a), b)
+
+        steps = torch.optim.SGD(other.parameters(), lr=0.01, momentum=0.9)
+        sides[name] = theirs(other, steps, torch_loss, given)
+    # The captured step and the plain one share model and state, so they do not take turns.
+    found = medians({"ours": plain}, 6, 10)
+    found |= medians({"captured": replayed, **sides}, 6, 10)
+    return {**found, "our peak GiB": device.memory_report()["peak"] / 2**30}
 
 
 class Block(nn.Module):
@@ -220,6 +341,9 @@ def main() -> None:
     programs: dict[str, Callable[[], dict[str, float]]] = {
         "perceptron step, 64 rows": lambda: perceptron(device, 64),
         "perceptron step, 1024 rows": lambda: perceptron(device, 1024),
+        "CNN step, 64 images": lambda: convolutional(device),
+        "CNN, one image": lambda: one_image(device),
+        "ResNet-50 step, 64 images": lambda: images(device),
         "GPT-2 step": lambda: transformer(device),
     }
     found: dict[str, Any] = {
