@@ -12,7 +12,7 @@ import pytest
 from tests.repo.tree import ROOT, Package, imports, packages, root_manifest
 
 # Distributions whose import name is another.
-OTHER_NAME = {"cupy-cuda12x": "cupy", "cupy-cuda13x": "cupy"}
+OTHER_NAME = {"cupy-cuda12x": "cupy", "cupy-cuda13x": "cupy", "nvidia-cudnn-frontend": "cudnn"}
 EVERY = pytest.mark.parametrize("package", packages(), ids=lambda package: package.name)
 
 
@@ -88,7 +88,7 @@ def test_imports_are_declared_and_declarations_used(package: Package) -> None:
     declared = {name_of(line) for line in package.manifest["project"]["dependencies"]}
     extras = package.manifest["project"].get("optional-dependencies", {}).values()
     # Every distribution of cupy installs the one module `cupy`.
-    optional = {re.sub(r"^cupy-.*", "cupy", name_of(line)) for lines in extras for line in lines}
+    optional = {OTHER_NAME.get(name_of(line), name_of(line)) for lines in extras for line in lines}
     undeclared = {name: place for name, place in used.items() if name not in declared | optional}
     assert not undeclared
     if package.name != "burn":  # the facade declares what it reaches by entry point, too
