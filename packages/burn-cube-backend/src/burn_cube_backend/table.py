@@ -47,7 +47,7 @@ class Table(dict[str, Kernel]):
     def bind(self, name: str) -> None:
         """Take in the kernel of an entry, if this runtime has it."""
         make, checked, runtime = MAKERS[name]
-        if runtime in (None, self.engine.client.name):
+        if runtime in (None, self.engine.client.name.partition(":")[0]):
             self[name] = Kernel(lambda dtype: make(self.engine, dtype), checked)
 
 

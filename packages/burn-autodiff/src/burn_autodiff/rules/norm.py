@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from burn_autodiff.rules.pieces import add_some, sum_to, total, zeros
+from burn_autodiff.rules.pieces import add_some, kernel_or_parts, sum_to, total, zeros
 from burn_autodiff.rules.table import Call, Grads, Tensor, rule
 from burn_std.dtypes import float32
 
@@ -149,6 +149,15 @@ def batch_norm(c: Call, g: Any, x: Tensor, weight: Tensor, mean: Tensor, var: Te
         return tuple(zeros(c, s, x) if n else None for s, n in zip(c.shapes, c.need, strict=True))
     half = x.dtype.bits == 16
     dtype = x.dtype
+    own = () if training else c.need[3:]
+    if g[0] is not None and g[1] is None and g[2] is None and not any(own):
+        backward = kernel_or_parts(c, "batch_norm_backward")
+        gx, gw, gb = backward(g[0], x, weight, mean, var, training, eps)
+        kind = dtype if weight is None else weight.dtype
+        gw, gb = (t if t.dtype is kind else ops.cast(t, kind) for t in (gw, gb))
+        return tuple(
+            t if n else None for t, n in zip((gx, gw, gb, None, None), c.need, strict=True)
+        )
 
     def up(t: Tensor) -> Tensor:
         return ops.cast(t, float32) if half and t is not None else t

@@ -2,6 +2,7 @@
 
 from burn_cube_backend.kernels import (
     attention as attention,
+    batch_norm as batch_norm,
     conv as conv,
     create as create,
     cross_entropy as cross_entropy,

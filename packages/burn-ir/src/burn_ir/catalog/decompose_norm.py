@@ -96,6 +96,36 @@ def batch_norm(
     return out, mean, var
 
 
+@in_f32(keep=(1, 2))
+def batch_norm_backward(
+    ops: Ops,
+    g: Tensor,
+    x: Tensor,
+    weight: Tensor | None,
+    mean: Tensor,
+    var: Tensor,
+    training: bool,
+    eps: float,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Return r w (g - mean(g) - xhat mean(g xhat)), sum(g xhat) and sum(g).
+
+    With statistics that were given the first is r w g.
+    """
+    if len(x.shape) < 2:
+        nothing = ops.full(x.dtype, (0,), 0.0)
+        return x, nothing, nothing
+    rank, over = len(x.shape), (0, *range(2, len(x.shape)))
+    n = prod(x.shape[d] for d in over)
+    rstd = ops.rsqrt(ops.add(placed(ops, var, 1, rank), eps))
+    xhat = ops.mul(ops.sub(x, placed(ops, mean, 1, rank)), rstd)
+    gweight = ops.sum(ops.mul(g, xhat), over, False, x.dtype)
+    gbias = ops.sum(g, over, False, x.dtype)
+    if training:
+        rest = ops.mul(xhat, placed(ops, ops.div(gweight, n), 1, rank))
+        g = ops.sub(ops.sub(g, placed(ops, ops.div(gbias, n), 1, rank)), rest)
+    return _affine(ops, ops.mul(g, rstd), _per_channel(ops, weight, rank), None), gweight, gbias
+
+
 # ---- attention ---------------------------------------------------------------------------------
 
 # A sum of powers is kept as its log2, as the kernels of GPUs want it.

@@ -408,6 +408,16 @@ def batch_norm(
     return x, stats, stats
 
 
+def batch_norm_backward(
+    g: Spec, x: Spec, weight: Spec | None, mean: Spec, var: Spec, training: bool
+) -> tuple[Spec, Spec, Spec]:
+    """Rule of batch_norm_backward: (x, weight, bias), the last two in the dtype of statistics."""
+    out, stats, _ = batch_norm(x, weight, None, mean, var, training)
+    if g.shape != out.shape or g.dtype is not out.dtype:
+        raise ShapeError("batch_norm_backward", "g is like the output", got=f"{g} for {out}")
+    return x, stats, stats
+
+
 def attention(
     q: Spec, k: Spec, v: Spec, mask: Spec | None, causal: bool, gqa: bool
 ) -> tuple[Spec, Spec]:

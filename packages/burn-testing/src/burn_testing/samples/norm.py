@@ -88,6 +88,17 @@ for _w, _b in ((False, False), (True, False), (True, True)):
         attrs=(False, 1e-5),
         length=4,
     )
+    for _training in (True, False):
+        sample(
+            "batch_norm_backward",
+            t(4, 3, 2, 2),
+            t(4, 3, 2, 2),
+            t(3) if _w else None,
+            t(3),
+            t(3, low=0.5, high=2),
+            attrs=(_training, 1e-5),
+            length=16,
+        )
 sample("layer_norm", t(0, 4), t(4), t(4), attrs=(1, 1e-5), length=4, grad=False)
 sample(
     "layer_norm",
@@ -104,6 +115,10 @@ sample("rms_norm", t(3, 2, 4), t(2, 4), attrs=(2, 1e-3), length=8)
 error("layer_norm", "weight", ShapeError, t(2, 3), t(2), None, attrs=(1, 1e-5))
 error("rms_norm", "weight", ShapeError, t(2, 3), t(2), attrs=(1, 1e-5))
 error("group_norm", "groups", ShapeError, t(2, 5), None, None, attrs=(2, 1e-5))
+error(
+    "batch_norm_backward", "output", ShapeError, t(2, 4), t(2, 3), None, t(3), t(3),
+    attrs=(True, 1e-5),
+)  # fmt: skip
 error("batch_norm", "rank", ShapeError, t(3), None, None, None, None, attrs=(True, 1e-5))
 error(
     "batch_norm", "statistics", ArgumentError, t(2, 3), None, None, None, None, attrs=(False, 1e-5)
