@@ -194,33 +194,41 @@ def meet(code: Code, states: Sequence[Any], row: Val, across: int) -> None:
 
 
 class _Moments:
-    """Count, mean and sum of squared distances of what was taken."""
+    """Count of what was taken, and of each lane its mean and sum of squared distances."""
 
-    def __init__(self, code: Code, kind: DType) -> None:
-        self.count, self.mean, self.far = (code.local(kind) for _ in range(3))
-        self.values: list[Local] = [self.count, self.mean, self.far]
+    def __init__(self, code: Code, kind: DType, lanes: int) -> None:
+        self.code, self.kind = code, kind
+        self.count = code.local(kind)
+        self.means, self.fars = ([code.local(kind) for _ in range(lanes)] for _ in range(2))
+        self.values: list[Local] = [self.count, *self.means, *self.fars]
 
-    def take(self, values: Sequence[Val]) -> None:
-        """Take some values."""
-        n = len(values)
-        code, kind = values[0].code, values[0].dtype
-        total = values[0]
-        for v in values[1:]:
-            total = total + v
-        mean = total * (1.0 / n) if n > 1 else total
-        far = code.const(0, kind)
-        for v in values if n > 1 else ():
-            far = far + (v - mean) * (v - mean)
-        self.merge(code.const(n, kind), mean, far)
+    def take(self, lanes: Sequence[Sequence[Val]]) -> None:
+        """Take some values of each lane."""
+        n = len(lanes[0])
+        means, fars = [], []
+        for values in lanes:
+            total = values[0]
+            for v in values[1:]:
+                total = total + v
+            mean = total * (1.0 / n) if n > 1 else total
+            far = self.code.const(0, self.kind)
+            for v in values if n > 1 else ():
+                far = far + (v - mean) * (v - mean)
+            means.append(mean)
+            fars.append(far)
+        self.merge(self.code.const(n, self.kind), *means, *fars)
 
-    def merge(self, count: Val, mean: Val, far: Val) -> None:
+    def merge(self, count: Val, *more: Val) -> None:
         """Take what another has."""
-        own, here = self.count.get(), self.mean.get()
+        own = self.count.get()
         both = own + count
         share = count / both.call("max", 1)
-        away = mean - here
-        self.mean.set(here + away * share)
-        self.far.set(self.far.get() + far + away * away * own * share)
+        lanes = len(self.means)
+        for k in range(lanes):
+            mean, far = self.means[k].get(), self.fars[k].get()
+            away = more[k] - mean
+            self.means[k].set(mean + away * share)
+            self.fars[k].set(far + more[lanes + k] + away * away * own * share)
         self.count.set(both)
 
 
@@ -243,19 +251,14 @@ def moments_kernel(s: Spec) -> Kernel:
     means, fars = code.buffer("means", kind), code.buffer("fars", kind)
     x, offset = code.buffer("x", s.dtype), code.place("offset")
     walk = _Walk(code, s)
-    states = [_Moments(code, kind) for _ in range(walk.lanes)]
-
-    def take(lanes: Sequence[Sequence[Val]]) -> None:
-        for state, values in zip(states, lanes, strict=True):
-            state.take(values)
-
-    walk.run([(x, offset)], take)
-    walk.meet(states)
+    state = _Moments(code, kind, walk.lanes)
+    walk.run([(x, offset)], state.take)
+    walk.meet([state])
     with walk.ends():
         at = walk.number * walk.channels + walk.channel
-        for k, state in enumerate(states):
-            means[at + k] = state.mean.get()
-            fars[at + k] = state.far.get()
+        for k, (mean, far) in enumerate(zip(state.means, state.fars, strict=True)):
+            means[at + k] = mean.get()
+            fars[at + k] = far.get()
     return code.finish()
 
 
@@ -269,15 +272,15 @@ def joined_kernel(kind: DType, index: DType) -> Kernel:
         code.place(p) for p in ("channels", "rows", "area", "pieces", "piece")
     )
     channel, unit = code.special("cube_pos"), code.special("unit_pos")
-    state = _Moments(code, kind)
+    state = _Moments(code, kind, 1)
     with code.loop(unit, pieces, code.at(UNITS)) as k:
         at = k * channels + channel
         count = (rows - k * piece).call("min", piece) * area
         state.merge(count.cast(kind), means[at], fars[at])
     meet(code, [state], unit, 1)
     with code.when(unit.eq(0)):
-        spread = state.far.get() / state.count.get()
-        mean[channel], var[channel] = state.mean.get(), spread
+        spread = state.fars[0].get() / state.count.get()
+        mean[channel], var[channel] = state.means[0].get(), spread
         rstd[channel] = code.const(1, kind) / (spread + eps).call("sqrt")
     return code.finish()
 
