@@ -151,7 +151,7 @@ class Library:
     data_type = Enum("data_type", "FLOAT HALF BFLOAT16")
     numerical_note = Enum(
         "numerical_note",
-        "TENSOR_CORE DOWN_CONVERT_INPUTS REDUCED_PRECISION_REDUCTION NONDETERMINISTIC",
+        "TENSOR_CORE DOWN_CONVERT_INPUTS REDUCED_PRECISION_REDUCTION NONDETERMINISTIC FFT",
     )
     handle = 77
 
@@ -241,7 +241,7 @@ def test_the_three_convolutions(case: str, dtype: str) -> None:
         np.testing.assert_allclose(found, want, rtol=tolerance, atol=tolerance * scale)
     assert len(library.graphs) == 4
     for graph in library.graphs:
-        assert {"NONDETERMINISTIC", "REDUCED_PRECISION_REDUCTION"} <= set(graph.bars)
+        assert {"NONDETERMINISTIC", "REDUCED_PRECISION_REDUCTION", "FFT"} <= set(graph.bars)
         # Of float32 tensor cores read the upper bits alone.
         assert ("TENSOR_CORE" in graph.bars) == (dtype == "FLOAT")
         assert graph.facts["compute_data_type"].name == "FLOAT"

@@ -327,9 +327,9 @@ def totals_kernel(kind: DType, index: DType) -> Kernel:
         state.merge(*[part[k * channels + channel] for part in given])
     meet(code, [state], unit, 1)
     with code.when(unit.eq(0)):
-        for k, value in enumerate(state.values):
-            outs[k][channel] = value.get()
-            outs[k + 2][channel] = value.get() / length.cast(kind)
+        for out, mean, value in zip(outs[:2], outs[2:], state.values, strict=True):
+            out[channel] = value.get()
+            mean[channel] = value.get() / length.cast(kind)
     return code.finish()
 
 
@@ -475,7 +475,7 @@ def batch_norm_backward(
     arrays = [t.buf for t in (*parts, g, x, mean, rstd)]
     _pass(engine, sums_kernel, s, cut, [*arrays, g.offset, x.offset])
     made = [engine.empty((cut.channels,), kind) for _ in range(4)]
-    args = [*(m.buf for m in made), *(p.buf for p in parts)]
+    args: list[Any] = [*(m.buf for m in made), *(p.buf for p in parts)]
     args += [cut.channels, cut.rows * cut.area, cut.pieces]
     engine.cubes(totals_kernel, (kind, s.index), cut.channels, args)
     plain, scaled, plain_mean, scaled_mean = made

@@ -139,7 +139,12 @@ class CuDnn:
             graph.build_operation_graph()
             graph.create_execution_plans([lib.heur_mode.A, lib.heur_mode.FALLBACK])
             note = lib.numerical_note
-            barred = ["NONDETERMINISTIC", "DOWN_CONVERT_INPUTS", "REDUCED_PRECISION_REDUCTION"]
+            barred = [
+                "NONDETERMINISTIC",
+                "DOWN_CONVERT_INPUTS",
+                "REDUCED_PRECISION_REDUCTION",
+                "FFT",
+            ]
             if p.dtype is d.float32:
                 barred.append("TENSOR_CORE")  # of float32 they take the upper 19 bits
             graph.deselect_numeric_notes([getattr(note, name) for name in barred])
