@@ -10,6 +10,10 @@ import pytest
 
 import burn
 from burn import functional as F, nn, optim
+from burn_cube_backend import geometry
+from burn_cube_backend.kernels.orders import laid
+from burn_cube_backend.kernels.pooling_extra import gathered, max_pool_backward
+from burn_cube_backend.plugin import interp, opencl
 from burn_dispatch import Device
 
 # Devices of their own, on which results keep the order; elsewhere only CUDA with cuDNN does so.
@@ -109,6 +113,37 @@ def test_gradients_of_a_network_keep_the_order() -> None:
     for name in (KEEPING_EAGER, KEEPING):
         for a, b in zip(run(keeping(name), True), want, strict=True):
             np.testing.assert_allclose(a, b, rtol=2e-5, atol=2e-5)
+
+
+WINDOWS = {
+    "3": ((3, 3), (2, 2), (1, 1), (1, 1)), "2": ((2, 2), (2, 2), (0, 0), (1, 1)),
+    "holes": ((2, 3), (1, 2), (1, 1), (2, 1)), "gaps": ((1, 2), (3, 3), (0, 0), (1, 1)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("windows", WINDOWS)
+@pytest.mark.parametrize("name", ["interp", "opencl"])
+def test_gradients_of_maxima_are_gathered_where_they_lie(name: str, windows: str) -> None:
+    if name == "opencl" and not burn.Device.enumerate(burn.DeviceFilter("opencl")):
+        pytest.skip("no OpenCL device")
+    backend = {"interp": interp, "opencl": opencl}[name].create(0)
+    engine, how = backend.engine, WINDOWS[windows]
+    x = image(2, 3, 7, 9).round(1)  # with ties
+    flex = burn.device("flex").context
+    values, places = flex.max_pool(burn.tensor(x, device=burn.device("flex")), *how, False)
+    g, at = image(*values.shape), places.numpy()
+    want = flex.max_pool_backward(
+        burn.tensor(g, device=burn.device("flex")), places, *how, x.shape
+    ).numpy()
+    for last in (False, True):
+        given = [backend.from_numpy(t, True) for t in (g, at)]
+        made = gathered(engine, *given, how, x.shape, last)
+        assert backend.to_numpy(made).tobytes() == want.tobytes()
+        engine.keeps_last = last
+        given = [laid(engine, t, last) for t in given]
+        anywhere = max_pool_backward(engine, *given, (), (), (), (), x.shape)
+        assert backend.to_numpy(anywhere).tobytes() == want.tobytes()
+        assert geometry.is_last(anywhere.shape, anywhere.strides) == last
 
 
 def test_others_give_rows() -> None:

@@ -62,7 +62,7 @@ def test_max_pool(rules: Any, rand: Any) -> None:
     rules.check("max_pool", [rand(1, 2, 4, 4, 4)], ((2,) * 3, (2,) * 3, (0,) * 3, (1,) * 3, False))
     rules.check("adaptive_max_pool", [rand(2, 3, 5, 7)], ((2, 3),))
     indices = np.array([[[0, 2, 2]]])
-    rules.check("max_pool_backward", [rand(1, 1, 3), indices], ((1, 1, 5),))
+    rules.check("max_pool_backward", [rand(1, 1, 3), indices], ((), (), (), (), (1, 1, 5)))
     rules.check("pool_gather", [rand(1, 1, 5), indices])
 
 

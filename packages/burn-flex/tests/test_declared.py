@@ -25,7 +25,7 @@ CALLS = [
     ("conv_input_grad", (2, 6, 3, 6), (6, 2, 3, 2), *_CONV, (2, 4, 5, 6)),
     ("conv_weight_grad", (2, 6, 3, 6), (2, 4, 5, 6), *_CONV, (6, 2, 3, 2)),
     ("max_pool", (2, 3, 5), (2,), (2,), (1,), (1,), True),
-    ("max_pool_backward", (2, 3, 2), AT, (2, 3, 5)),
+    ("max_pool_backward", (2, 3, 2), AT, (), (), (), (), (2, 3, 5)),
     ("pool_gather", (2, 3, 5), AT),
     ("avg_pool", (2, 3, 5), *_POOL, True, None),
     ("avg_pool_backward", (2, 3, 3), *_POOL, False, None, (2, 3, 5)),
@@ -46,6 +46,7 @@ CALLS = [
     ("group_norm", (2, 4, 3), (4,), (4,), 2, 1e-5),
     ("batch_norm", (2, 4, 3), (4,), (4,), (4,), (4,), True, 1e-5),
     ("batch_norm", (2, 4, 3), None, None, (4,), (4,), False, 1e-5),
+    ("batch_norm_backward", (2, 4, 3), (2, 4, 3), (4,), (4,), (4,), True, 1e-5),
     ("attention", (2, 4, 3), (2, 5, 3), (2, 5, 6), MASK, True, False, 0.5),
     (
         "attention_backward",

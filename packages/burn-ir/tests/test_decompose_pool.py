@@ -74,7 +74,7 @@ def test_max_pool_backward_and_gather(fake: Any) -> None:
     values, indices = fake.max_pool(x, (2, 2), (1, 1), (0, 0), (1, 1), False)
     assert fake.pool_gather(x, indices).data == values.data
     g = fake.tensor([1.0] * 9, shape=(1, 1, 3, 3))
-    back = fake.max_pool_backward(g, indices, (1, 1, 4, 4))
+    back = fake.max_pool_backward(g, indices, (2, 2), (1, 1), (0, 0), (1, 1), (1, 1, 4, 4))
     assert sum(back.data) == 9.0
     assert all(back.data[i] >= 1 for i in indices.data)
 

@@ -234,7 +234,12 @@ BAD: list[tuple[str, tuple[Any, ...], type[BurnError], str]] = [
     ("max_pool", (f(1, 0, 4), (2,), (2,), (0,), (1,), False), ShapeError, "batch dim"),
     ("avg_pool", (f(1, 1, 1), (2,), (2,), (0,), False, True, None), ShapeError, "smaller"),
     ("avg_pool", (f(1, 1, 4), (2,), (2,), (0,), False, True, 0), ArgumentError, "divisor"),
-    ("max_pool_backward", (f(1, 2, 3), i(1, 2, 3), (2, 2, 4)), ShapeError, "share batch"),
+    (
+        "max_pool_backward",
+        (f(1, 2, 3), i(1, 2, 3), *[()] * 4, (2, 2, 4)),
+        ShapeError,
+        "share batch",
+    ),
     ("interpolate", (IMAGE, "cubic", False, (2, 2), (None, None)), ArgumentError, "mode is"),
     ("interpolate", (IMAGE, "linear", False, (2, 2), (None, None)), ShapeError, "needs 3 dims"),
     ("grid_sample", (IMAGE, f(2, 3, 3, 2), "linear", "zeros", False), ArgumentError, "mode is"),

@@ -78,13 +78,20 @@ def conv_weight_grad(c: Call, g: Tensor, grad: Tensor, x: Tensor) -> Grads:
 # ---- pooling ------------------------------------------------------------------------------------
 
 
-def to_positions(c: Call, g: Any, indices: Tensor) -> Grads:
+# Indices that lie anywhere in their plane.
+_ANYWHERE: tuple[tuple[int, ...], ...] = ((), (), (), ())
+
+
+@rule("max_pool", saves="indices")
+def max_pool(c: Call, g: Any, indices: Tensor) -> Grads:
+    """G added at the positions of the maxima, each in its window."""
+    return c.ops.max_pool_backward(g[0], indices, *c.attrs[:4], c.shapes[0])
+
+
+@rule("adaptive_max_pool", saves="indices")
+def adaptive_max_pool(c: Call, g: Any, indices: Tensor) -> Grads:
     """G added at the positions of the maxima."""
-    return c.ops.max_pool_backward(g[0], indices, c.shapes[0])
-
-
-for _name in ("max_pool", "adaptive_max_pool"):
-    rule(_name, saves="indices")(to_positions)
+    return c.ops.max_pool_backward(g[0], indices, *_ANYWHERE, c.shapes[0])
 
 
 @rule("max_pool_backward", saves="indices")
@@ -96,7 +103,7 @@ def max_pool_backward(c: Call, g: Tensor, indices: Tensor) -> Grads:
 @rule("pool_gather", saves="indices")
 def pool_gather(c: Call, g: Tensor, indices: Tensor) -> Grads:
     """G added at the positions of the maxima."""
-    return c.ops.max_pool_backward(g, indices, c.shapes[0]), None
+    return c.ops.max_pool_backward(g, indices, *_ANYWHERE, c.shapes[0]), None
 
 
 @rule("avg_pool")

@@ -40,14 +40,14 @@ class Spec(NamedTuple):
         last: channels lie last.
         width: elements that are read at once.
         across: units that stand side by side in a panel.
-        index: dtype of places.
+        places: dtype of places.
     """
 
     dtype: DType
     last: bool
     width: int
     across: int
-    index: DType
+    places: DType
 
 
 class Cut(NamedTuple):
@@ -246,7 +246,7 @@ class _Sums:
 
 def moments_kernel(s: Spec) -> Kernel:
     """Write mean and sum of squared distances of each channel in each piece: [pieces, C]."""
-    code = Code("batch_norm_moments", s.index)
+    code = Code("batch_norm_moments", s.places)
     kind = wide(s.dtype)
     means, fars = code.buffer("means", kind), code.buffer("fars", kind)
     x, offset = code.buffer("x", s.dtype), code.place("offset")
@@ -287,7 +287,7 @@ def joined_kernel(kind: DType, index: DType) -> Kernel:
 
 def sums_kernel(s: Spec) -> Kernel:
     """Write the sums of g, and of g times the normalised x, of each channel and piece."""
-    code = Code("batch_norm_sums", s.index)
+    code = Code("batch_norm_sums", s.places)
     kind = wide(s.dtype)
     plain, scaled = code.buffer("plain", kind), code.buffer("scaled", kind)
     g, x = code.buffer("g", s.dtype), code.buffer("x", s.dtype)
@@ -398,7 +398,7 @@ def _moments(
     made = [engine.empty((cut.channels,), kind) for _ in range(3)]
     args = [*(m.buf for m in made), *(p.buf for p in parts), eps]
     args += [cut.channels, cut.rows, cut.area, cut.pieces, cut.piece]
-    engine.cubes(joined_kernel, (kind, s.index), cut.channels, args)
+    engine.cubes(joined_kernel, (kind, s.places), cut.channels, args)
     return made[0], made[1], made[2]
 
 
@@ -477,7 +477,7 @@ def batch_norm_backward(
     made = [engine.empty((cut.channels,), kind) for _ in range(4)]
     args: list[Any] = [*(m.buf for m in made), *(p.buf for p in parts)]
     args += [cut.channels, cut.rows * cut.area, cut.pieces]
-    engine.cubes(totals_kernel, (kind, s.index), cut.channels, args)
+    engine.cubes(totals_kernel, (kind, s.places), cut.channels, args)
     plain, scaled, plain_mean, scaled_mean = made
     given = {"g": g, "r": rstd}
     text = "g * r"

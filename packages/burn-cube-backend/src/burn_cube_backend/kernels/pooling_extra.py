@@ -1,8 +1,9 @@
 """Pooling directly over windows, and its gradients, each as one kernel.
 
 A unit owns one result and walks its window; gradients of means are gathered by the element they go
-to, those of maxima added in their order by the unit that owns a piece of a plane, so that every sum
-has one order. Images with their channels last are read and made as they lie.
+to, those of maxima added in their order by the unit that owns a piece of a plane (on a GPU gathered
+as well), so that every sum has one order. Images with their channels last are read and made as they
+lie.
 """
 
 from __future__ import annotations
@@ -195,12 +196,49 @@ def spread_kernel(dtype: DType, last: bool, index: DType) -> Kernel:
     return code.finish()
 
 
+def gathered_kernel(
+    dtype: DType, kernel: Ints, stride: Ints, padding: Ints, dilation: Ints, last: bool,
+    index: DType,
+) -> Kernel:  # fmt: skip
+    """Write for each element the sum of g of the windows around it that chose it, in order."""
+    code = Code("max_pool_gather", index)
+    rank, kind = len(kernel), wide(dtype)
+    out, g, at = code.buffer("out", dtype), code.buffer("g", dtype), code.buffer("index", d.int64)
+    count, g0, at0 = (code.place(p) for p in ("count", "g_offset", "at_offset"))
+    extents, outs = code.places("extent", rank), code.places("out", rank)
+    planes = _Planes(code, last)
+    with code.each(count) as i:
+        plane, coords = planes.place(i, count, extents)
+        head, own = planes.first(plane, _area(outs)), _flat(code, coords, extents)
+        total = code.local(kind)
+
+        def take(windows: Sequence[Val]) -> None:
+            far = head + planes.step(_flat(code, windows, outs))
+            with code.when(at[at0 + far].cast(index).eq(own)):
+                total.set(total.get() + g[g0 + far].cast(kind))
+
+        spans = []
+        for c, k, s, p, w, o in zip(coords, kernel, stride, padding, dilation, outs, strict=True):
+            # Numbers are moved up so that the quotient towards zero is the ceiling.
+            low = (c + (p - w * (k - 1) + s - 1)).call("max", 0) // s
+            spans.append((low, ((c + p) // s + 1).call("min", o)))
+        _nested(code, spans, take)
+        out[i] = total.get().cast(dtype)
+    return code.finish()
+
+
 @kernel("max_pool_backward")
 def max_pool_backward(
-    engine: Engine, g: CubeTensor, indices: CubeTensor, shape: Ints
-) -> CubeTensor:
-    """g [N, C, *out] added at the flat indices of each plane of `shape`; duplicates add up."""
+    engine: Engine, g: CubeTensor, indices: CubeTensor, kernel: Ints, stride: Ints, padding: Ints,
+    dilation: Ints, shape: Ints,
+) -> CubeTensor:  # fmt: skip
+    """g [N, C, *out] added at the flat indices of each plane of `shape`; duplicates add up.
+
+    With a kernel each index lies in its window, and a GPU asks of each element who chose it.
+    """
     last = asks_last(engine, g, indices)
+    if kernel and engine.client.properties.kind == "gpu":
+        return gathered(engine, g, indices, (kernel, stride, padding, dilation), shape, last)
     out = ordered(engine, shape, wide(g.dtype), last)
     if out.size:
         g, indices = laid(engine, g, last), laid(engine, indices, last)
@@ -212,6 +250,21 @@ def max_pool_backward(
         args += [g.offset, indices.offset, *(shape[1:2] if last else ())]
         engine.run(spread_kernel, (g.dtype, last, index), planes * pieces, args)
     return out if out.dtype is g.dtype else computed(engine, "x", g.dtype, x=out)
+
+
+def gathered(
+    engine: Engine, g: CubeTensor, indices: CubeTensor, windows: tuple[Ints, Ints, Ints, Ints],
+    shape: Ints, last: bool,
+) -> CubeTensor:  # fmt: skip
+    """Return the same where indices lie in their windows: kernel, stride, padding, dilation."""
+    out = ordered(engine, shape, g.dtype, last)
+    if out.size:
+        g, indices = laid(engine, g, last), laid(engine, indices, last)
+        index = engine.index_dtype(out, g, count=max(out.size, g.size))
+        args = [out.buf, g.buf, indices.buf, out.size, g.offset, indices.offset]
+        args += [*shape[2:], *g.shape[2:], *(shape[1:2] if last else ())]
+        engine.run(gathered_kernel, (g.dtype, *windows, last, index), out.size, args)
+    return out
 
 
 # ---- means -------------------------------------------------------------------------------------

@@ -111,7 +111,9 @@ def _tap_tables(
 
 
 @wide("max_pool_backward")
-def max_pool_backward(g: Array, indices: Array, shape: Ints) -> Array:
+def max_pool_backward(
+    g: Array, indices: Array, kernel: Ints, stride: Ints, padding: Ints, dilation: Ints, shape: Ints
+) -> Array:
     """g [N, C, *out] added at the flat indices of each plane of `shape`; duplicates add up."""
     planes, size = prod(shape[:2]), prod(shape[2:])
     total = np.zeros(planes * size, g.dtype)

@@ -104,7 +104,10 @@ def masked_select(ops: Ops, x: Tensor, mask: Tensor) -> Tensor:
     return ops.index(x, where, tuple(range(rank)))
 
 
-def max_pool_backward(ops: Ops, g: Tensor, indices: Tensor, shape: Ints) -> Tensor:
+def max_pool_backward(
+    ops: Ops, g: Tensor, indices: Tensor, kernel: Ints, stride: Ints, padding: Ints,
+    dilation: Ints, shape: Ints,
+) -> Tensor:  # fmt: skip
     """Return zeros of `shape` with g added at the flat indices of each plane."""
     batch, inner = tuple(shape[:2]), prod(shape[2:])
     n = prod(g.shape[2:])

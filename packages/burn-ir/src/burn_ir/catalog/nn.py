@@ -22,8 +22,9 @@ op("conv_weight_grad", "g^ x^", _CONV + " shape#", nn.conv_weight_grad, "contrac
 op("max_pool", "x", "kernel stride padding dilation ceil", nn.max_pool, "opaque",
    "maximum of windows and its flat index in each plane", accepts="numeric",
    outputs="values indices", edges="nan_propagates ties_lowest", derived="pool")
-op("max_pool_backward", "g indices", "shape#", nn.to_shape, "opaque",
-   "g added at the indices of each plane (adaptive_max_pool too)", derived="index")
+op("max_pool_backward", "g indices", "kernel stride padding dilation shape#", nn.to_shape, "opaque",
+   "g added at the indices of each plane, each in its window (no kernel: anywhere)",
+   derived="index")
 op("pool_gather", "x indices", "", nn.pool_gather, "index",
    "x at flat indices of each plane: the adjoint of max_pool_backward", derived="index")
 op("avg_pool", "x", "kernel stride padding ceil count_include_pad divisor", nn.avg_pool, "opaque",

@@ -26,7 +26,7 @@ for _x, _k, _s, _p, _d, _ceil, _out in POOLS:
             "max_pool_backward",
             t(*_y),
             t(*_y, low=0, high=3, dtype="i64"),
-            attrs=(_x,),
+            attrs=((), (), (), (), _x),
             dtypes=FLOAT_NAMES,
             length=8,
         )
@@ -66,7 +66,14 @@ error("max_pool", "rank", ShapeError, t(4), attrs=_attrs)
 error("max_pool", "empty", ShapeError, t(1, 0, 4), attrs=_attrs)
 error("avg_pool", "padding", ArgumentError, t(1, 1, 4), attrs=((2,), (2,), (2,), False, True, None))
 error("avg_pool", "divisor", ArgumentError, t(1, 1, 4), attrs=((2,), (2,), (0,), False, True, 0))
-error("max_pool_backward", "not_a_tensor", DTypeError, None, ints([[[0]]]), attrs=((1, 1, 4),))
+error(
+    "max_pool_backward",
+    "not_a_tensor",
+    DTypeError,
+    None,
+    ints([[[0]]]),
+    attrs=((), (), (), (), (1, 1, 4)),
+)
 error("pool_gather", "not_a_tensor", DTypeError, None, ints([[[0]]]))
 error(
     "avg_pool_backward",
