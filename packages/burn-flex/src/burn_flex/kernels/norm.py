@@ -159,5 +159,27 @@ def batch_norm(
     return out.astype(x.dtype, copy=False), stats[0], stats[1]
 
 
+@kernel("batch_norm_backward")
+def batch_norm_backward(
+    g: Array, x: Array, weight: Array | None, mean: Array, var: Array, training: bool, eps: float
+) -> tuple[Array, Array, Array]:
+    """Gradients of batch_norm by x, weight and bias; the last two in the dtype of statistics."""
+    work, slope, rank = up(x), up(g), x.ndim
+    if rank < 2:
+        nothing = np.zeros(0, work.dtype)
+        return x, nothing, nothing
+    axes, channels = (0, *range(2, rank)), x.shape[1]
+    centre, spread, scale = (_channels(_in(p, work.dtype), rank) for p in (mean, var, weight))
+    assert centre is not None and spread is not None  # noqa: S101 - statistics are always given
+    rstd = 1 / np.sqrt(spread + eps)
+    xhat = (work - centre) * rstd
+    gweight, gbias = (slope * xhat).sum(axes), slope.sum(axes)
+    if training:
+        n = work.size // max(channels, 1)
+        slope = slope - _channels(gbias / n, rank) - xhat * _channels(gweight / n, rank)
+    out = _affine(slope * rstd, scale, None)
+    return out.astype(x.dtype, copy=False), gweight, gbias
+
+
 def _in(values: Array | None, dtype: np.dtype[np.generic]) -> Array | None:
     return None if values is None else up(values).astype(dtype, copy=False)
