@@ -20,6 +20,7 @@ from burn_backend.fragments import (
 )
 from burn_backend.fusing import (
     CORES as CORES,
+    LEAVES as LEAVES,
     Form as Form,
     Fused as Fused,
     Fuser as Fuser,

@@ -15,6 +15,9 @@ Form = Literal["full", "kept", "cut"]
 # Operations over rows that one kernel computes together with elementwise ones before and behind.
 CORES = ("softmax", "log_softmax", "layer_norm", "rms_norm")
 
+# Operations that make elements of random numbers, inside a kernel of elementwise ones that read them.
+LEAVES = ("uniform", "normal")
+
 
 class Part(NamedTuple):
     """One operation of a fused kernel.
@@ -60,6 +63,9 @@ class Group(NamedTuple):
       operation and whose static attribute the number of the output. All others are elementwise and
       `full` then.
 
+    Without rows and views a group may have parts of `LEAVES`, which have no inputs and the shape of
+    the kernel; all their run-time values are among those of the group.
+
     Without rows and views a group may have one `conv`, whose inputs are outside tensors; what it
     makes has the shape of the kernel and is no wanted result. Such a group has one result.
 
@@ -94,7 +100,8 @@ class Fuser(Protocol):
     def takes(self, entry: Entry, dtypes: Sequence[DType], out: DType) -> bool:
         """Return whether an operation can be a part, for dtypes of its inputs.
 
-        Asked of elementwise operations, of reductions, of `CORES`, of `gather`, and of `conv`.
+        Asked of elementwise operations, of reductions, of `CORES`, of `LEAVES`, of `gather`, and of
+        `conv`.
         """
 
     def fuse(self, group: Group, apart: Fused) -> Fused:
@@ -102,7 +109,7 @@ class Fuser(Protocol):
 
         Args:
             group: what it computes.
-            apart: the same with rows, views and `conv` left to the operations' own kernels; taken
+            apart: the same with rows, views, `LEAVES` and `conv` left to their own kernels; taken
                 where shapes or layouts show that one kernel would be slower, or would give other
                 bits; then the kernel's attribute `parted` is True, else False. A group with none
                 of them has no need of it.

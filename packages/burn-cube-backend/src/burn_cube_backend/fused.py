@@ -9,18 +9,14 @@ where every array is walked there in ones or not at all, and `strided` for what 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from burn_backend import CORES, Fused, Group, Part
+from burn_backend import LEAVES, Fused, Group, Part
 from burn_cube import Kernel, Vector
-from burn_cube_backend import fused_conv
 from burn_cube_backend.code import UNITS, Code, Val
 from burn_cube_backend.engine import Engine
-from burn_cube_backend.fused_columns import FusedColumns
-from burn_cube_backend.fused_conv import FusedConv
-from burn_cube_backend.fused_cores import FusedCores
-from burn_cube_backend.fused_rows import COMPUTED, COSTLY, TOUCHED, FusedRows
+from burn_cube_backend.fused_rows import COMPUTED, COSTLY, TOUCHED
 from burn_cube_backend.fused_views import VIEWS, Geometry, Path, Reading, Walks
 from burn_cube_backend.geometry import (
     Ints,
@@ -36,7 +32,6 @@ from burn_cube_backend.kernels.create import wrapped
 from burn_cube_backend.kernels.maps import (
     PIECE,
     copied,
-    is_map,
     plain,
     result_strides,
     row_blocks,
@@ -46,14 +41,9 @@ from burn_cube_backend.kernels.maps import (
 )
 from burn_cube_backend.part_code import expression, part_value
 from burn_cube_backend.payload import CubeTensor
+from burn_cube_backend.random_code import Draws, What, is_whole
 from burn_cube_backend.row_code import costly
-from burn_ir import Entry
 from burn_std import DType
-
-# What a group with rows may hold beside elementwise operations.
-_OF_ROWS = ("sum", "prod", "amax", "amin", "any", "all", "argmax", "argmin", "gather", *CORES)
-# What makes the elements that the operations of a group are computed of.
-HEADS = ("conv",)
 
 
 class Form(NamedTuple):
@@ -69,6 +59,7 @@ class Form(NamedTuple):
         inner: for `rows` and `lined`, the stride of each array along the last dim: 0, 1 or any; of
             the results first for `rows`.
         loose: results do not lie in the order in which they are walked.
+        drawn: parts that are random numbers, by number, and what they are.
     """
 
     kind: str
@@ -79,6 +70,7 @@ class Form(NamedTuple):
     rank: int = 1
     inner: tuple[str, ...] = ()
     loose: bool = False
+    drawn: What = ()
 
 
 class Launch(NamedTuple):
@@ -109,9 +101,9 @@ class Launch(NamedTuple):
 def fused_kernel(group: Group, form: Form) -> Kernel:
     """Write the kernel of a group.
 
-    Parameters are results, arrays, numbers of outside tensors, numbers of parts, then counts,
-    offsets of the arrays, first places of the results, extents and strides as far as the form has
-    them. A tensor is an array for each way through views by which it is read.
+    Parameters are results, arrays, numbers of outside tensors, numbers of parts, those of random
+    numbers, then counts, offsets of the arrays, first places of the results, extents and strides as
+    far as the form has them. A tensor is an array for each way through views by which it is read.
     """
     writer = _Writer(group, form)
     writer.body()
@@ -147,6 +139,7 @@ class _Writer:
                 none = next(absent)
                 kind = wide(part.lead)
                 self.numbers[p, j] = None if none else code.scalar(f"s{p}_{j}", kind)
+        self.draws = Draws(code, form.drawn)
 
     def _buffer(self, name: str, dtype: DType, single: bool = False) -> Any:
         if self.wide and not single:
@@ -184,10 +177,12 @@ class _Writer:
     def _lanes(self, i: Val, rows: dict[Any, Any], still: dict[Any, Val]) -> None:
         """Compute and store vector number i from vectors, and from what is one for all lanes."""
         code, b = self.code, self.code.b
-        lanes = [
-            self._values({k: Val(code, b.extract(row, lane)) for k, row in rows.items()} | still)
-            for lane in range(self.wide)
-        ]
+        self.draws.vector(i, self.wide)
+        lanes = []
+        for lane in range(self.wide):
+            self.draws.go(lane)
+            loads = {k: Val(code, b.extract(row, lane)) for k, row in rows.items()}
+            lanes.append(self._values(loads | still))
         for k, out in enumerate(self.outs):
             b.store(out, i.op, b.vector(*[values[k].op for values in lanes]))
 
@@ -226,7 +221,13 @@ class _Writer:
         block = cube // pieces
         first = (cube - block * pieces) * PIECE
         last = (first + PIECE).call("min", length)
-        with code.loop(block * each, ((block + 1) * each).call("min", rows)) as row:
+        below = ((block + 1) * each).call("min", rows)
+        # A cube has several rows, or a piece of one.
+        self.draws.scratch(
+            block * each * length + first, (below - block * each - 1) * length + last - first
+        )
+        with code.loop(block * each, below) as row:
+            self.at = row * length
             coords = code.coords(row, extents) if outer else []
             bases = [
                 code.walk(at, coords, walk)
@@ -251,6 +252,7 @@ class _Writer:
                 k: same[k] if k in same else x[at]
                 for ((k, x), _, _), at in zip(named, places[results:], strict=True)
             }
+            self.draws.near(self.at + i)
             for out, at, value in zip(self.outs, places, self._values(loads), strict=False):
                 out[at] = value
 
@@ -305,6 +307,8 @@ class _Writer:
             (number,) = numbers
             assert number is not None  # noqa: S101 - a `full` has a number
             return number.cast(part.dtype)
+        if part.name in LEAVES:
+            return self.draws.value(p)
         return part_value(self.code, part, given, numbers)
 
 
@@ -332,7 +336,7 @@ class FusedMap:
             for _ in range(part.numbers)
         ]
         # Work of an element as the runtime of the processor counts it.
-        maps = [p.name for p in group.parts if p.name not in VIEWS and p.name != "full"]
+        maps = [p.name for p in group.parts if p.name not in (*VIEWS, *LEAVES, "full")]
         self.cost = TOUCHED * (len(self.reading.reads) + len(group.outputs))
         self.cost += sum(COMPUTED + COSTLY * costly(expression(name)) for name in maps)
         self.launches: dict[Any, Launch] = {}
@@ -359,7 +363,7 @@ class FusedMap:
 
     def started(
         self, launch: Launch, tensors: Sequence[CubeTensor], arrays: Sequence[CubeTensor],
-        given: Sequence[Any],
+        given: Sequence[Any], drawn: Sequence[Any] = (),
     ) -> tuple[CubeTensor, ...]:  # fmt: skip
         """Start a kernel and return its results.
 
@@ -368,6 +372,7 @@ class FusedMap:
             tensors: from outside.
             arrays: the tensor of each read.
             given: run-time numbers.
+            drawn: arguments of random numbers.
         """
         engine, group = self.engine, self.group
         flats = [engine.flat(launch.elements, group.parts[p].dtype) for p in group.outputs]
@@ -387,7 +392,7 @@ class FusedMap:
                 if value is not None:
                     value = wrapped(value, dtype) if whole else value
                     words.append(plain(value, dtype.kind))
-            words += launch.head
+            words += [*drawn, *launch.head]
             words += [x.offset + d for x, d in zip(arrays, launch.deltas, strict=True)]
             words += launch.tail
             if launch.cost and hasattr(launch.program, "cost"):
@@ -413,19 +418,22 @@ class FusedMap:
         )  # fmt: skip
         if is_last(shape, own):
             walks = walks.in_order()
-        return self.launch_on(walks, arrays, bare, absent)
+        launch = self.launch_on(walks, arrays, bare, absent)
+        assert launch is not None  # noqa: S101 - nothing is drawn
+        return launch
 
     def launch_on(
         self, walks: Walks, arrays: Sequence[CubeTensor], bare: tuple[bool, ...],
-        absent: tuple[bool, ...],
-    ) -> Launch:  # fmt: skip
-        """Choose the kernel.
+        absent: tuple[bool, ...], drawn: What = (),
+    ) -> Launch | None:  # fmt: skip
+        """Choose the kernel; None where random numbers would be drawn in vain.
 
         Args:
             walks: where everything lies.
             arrays: the tensor of each read.
             bare: which outside tensors are numbers.
             absent: which run-time numbers are None.
+            drawn: random numbers among the parts.
         """
         engine, group, shape = self.engine, self.group, walks.shape
         count, own = size_of(shape), row_major(shape)
@@ -451,14 +459,18 @@ class FusedMap:
         starts = walks.starts if loose else ()
 
         def made(form: Form, cubes: tuple[int, int, int], head: Ints, tail: Ints) -> Launch:
-            program = engine.loaded(fused_kernel, (group, form))
+            program = engine.loaded(fused_kernel, (group, form._replace(drawn=drawn)))
             return Launch(program, cubes, shapes, count, head, tail, walks.deltas, turned=turned)
 
         even = all(delta == 0 for delta in walks.deltas) or engine.client.properties.kind == "cpu"
+        # A processor draws the numbers of a piece at once.
+        even = even and not (drawn and engine.client.properties.kind == "cpu")
         if rank == 1 and not loose and even and all(m == (1,) or count == 1 for m in merged):
             dtypes = [group.parts[p].dtype for p in group.outputs]
             widths = [vector_width(engine, t, arrays, count) for t in dtypes]
             width = min(widths)
+            if not is_whole(drawn, width):
+                return None
             if width > 1:
                 cubes = (-(-count // (UNITS * width)), 1, 1)
                 return made(Form("wide", bare, absent, index, width), cubes, (count,), ())
@@ -479,6 +491,8 @@ class FusedMap:
         firsts = [0 if k in {t[0] for t in turned} else x.offset + d
                   for k, (x, d) in enumerate(zip(arrays, walks.deltas, strict=True))]  # fmt: skip
         width = 1 if loose else self._line_width(arrays, firsts, extents, merged[results:])
+        if not is_whole(drawn, width):
+            return None
         if width > 1:
             walked = [
                 m if m[-1] == 0 else (*(s // width for s in m[:-1]), 1) for m in merged[results:]
@@ -564,41 +578,3 @@ class FusedViews(FusedMap):
 
 
 _UNKNOWN: Any = object()
-
-
-class CubeFuser:
-    """The backend's side of fusion on one device."""
-
-    def __init__(self, engine: Engine, supported: Callable[[DType], bool]) -> None:
-        self.engine = engine
-        self.supported = supported
-        self.made: dict[Group, Fused] = {}
-
-    def takes(self, entry: Entry, dtypes: Sequence[DType], out: DType) -> bool:
-        """Return whether an operation can be a part and the device has its dtypes."""
-        if entry.name in HEADS:
-            return fused_conv.takes(self.engine, entry, dtypes, out)
-        if not (is_map(entry) or entry.name in _OF_ROWS):
-            return False
-        return all(not t.is_quantized and self.supported(t) for t in (*dtypes, out))
-
-    def fuse(self, group: Group, apart: Fused) -> Fused:
-        """Return the kernel of a group; equal groups share one."""
-        found = self.made.get(group)
-        if found is None:
-            if len(self.made) >= 4096:
-                self.made.clear()
-            made: Fused
-            if any(part.name in CORES for part in group.parts):
-                made = FusedCores(self.engine, group, apart)
-            elif group.rows:
-                kind = FusedRows if group.rows > 0 else FusedColumns
-                made = kind(self.engine, group, apart)
-            elif any(part.name in HEADS for part in group.parts):
-                made = FusedConv(self.engine, group, apart)
-            elif group.through:
-                made = FusedViews(self.engine, group, apart)
-            else:
-                made = FusedMap(self.engine, group)
-            found = self.made[group] = made
-        return found

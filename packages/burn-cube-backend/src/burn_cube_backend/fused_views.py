@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from burn_backend import Group, Part
+from burn_backend import LEAVES, Group, Part
 from burn_cube_backend.engine import Engine
 from burn_cube_backend.geometry import (
     Ints,
@@ -58,7 +58,7 @@ class Reading:
     def __init__(self, group: Group) -> None:
         self.group = group
         self.views = frozenset(k for k, p in enumerate(group.parts) if p.name in VIEWS)
-        maps = [p.name for p in group.parts if p.name not in VIEWS and p.name != "full"]
+        maps = [p.name for p in group.parts if p.name not in (*VIEWS, *LEAVES, "full")]
         self.costly = any(costly(expression(name)) for name in maps)
         through = group.through or ((),) * len(group.outputs)
         self.outputs = tuple(zip(group.outputs, through, strict=True))

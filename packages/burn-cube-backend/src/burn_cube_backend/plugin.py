@@ -14,7 +14,7 @@ from burn_cube import Client, client
 from burn_cube.spi import API_VERSION as RUNTIMES
 from burn_cube_backend.dtypes import host_dtype
 from burn_cube_backend.engine import Engine
-from burn_cube_backend.fused import CubeFuser
+from burn_cube_backend.fuser import CubeFuser
 from burn_cube_backend.kernels import cudnn
 from burn_cube_backend.kernels.create import wrapped
 from burn_cube_backend.payload import CubeTensor, LateTensor, number

@@ -4,7 +4,7 @@ Operations over one shape go together as long as nothing outside the group stand
 over views of one shape too (`bridges`).
 What is reduced over the last dims joins with what it is computed from and with what reads it, along
 the same rows: softmax by hand is one kernel. An operation that has a kernel over rows of its own, a
-norm, takes elementwise ones in. A convolution goes with what reads it (`heads`).
+norm, takes elementwise ones in. Convolutions and random numbers go with what reads them (`heads`).
 Shapes are not known here, only which are equal (`extents`); whether one kernel pays for the extents
 of a run is for the backend to say.
 """
@@ -15,7 +15,7 @@ import heapq
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from burn_backend import CORES, Form, Fuser, Group, Part
+from burn_backend import CORES, LEAVES, Form, Fuser, Group, Part
 from burn_fusion.bridges import bridge, is_view
 from burn_fusion.extents import (
     Extents,
@@ -26,7 +26,7 @@ from burn_fusion.extents import (
     is_elementwise,
     reduced_dims,
 )
-from burn_fusion.heads import attach
+from burn_fusion.heads import attach, draw
 
 if TYPE_CHECKING:
     from burn_fusion.plan import Step
@@ -104,6 +104,7 @@ def units_of(
     if apart is not None:
         attach(grouping, live)
         bridge(grouping, live)
+        draw(grouping)
     return grouping.units(live)
 
 
@@ -432,7 +433,8 @@ class Grouping:
 
         parts: list[Part] = []
         for step in [*fused.numbers, *fused.steps]:
-            numbers = step.scalars() if not is_view(step) else step.run_time()
+            drawn = step.entry.name in LEAVES
+            numbers = step.run_time() if drawn or is_view(step) else step.scalars()
             fused.run_time += [(step.slot, k) for k in numbers]
             out = self.tensor(step.slot).dtype
             lead = out

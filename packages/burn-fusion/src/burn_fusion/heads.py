@@ -1,15 +1,18 @@
-"""Convolutions that go into the kernel of the elementwise operations which read them.
+"""Convolutions and random numbers that go into the kernel of the elementwise operations after them.
 
 The kernel that makes a convolution can compute more of each element before it writes it. So a group
 of elementwise operations with one result takes the convolution that nobody but it reads: the last
 one, if it reads several, and the others stay what they are. Whether the extents of a run allow it
-is for the backend to say.
+is for the backend to say. Random numbers need no memory at all where one kernel draws and uses them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
+
+from burn_backend import LEAVES
+from burn_fusion.bridges import is_view
 
 if TYPE_CHECKING:
     from burn_fusion.groups import Grouping
@@ -55,3 +58,34 @@ def attach(grouping: Grouping, live: Sequence[int]) -> None:
             grouping.unite(pair)
             for j in grouping.members[pair[0]]:
                 grouping.joins[j] = False
+
+
+def draw(grouping: Grouping) -> None:
+    """Unite operations that draw random numbers with a group of elementwise ones that reads them.
+
+    Args:
+        grouping: groups as they are otherwise, with their views.
+    """
+    steps = grouping.steps
+    drawn = {s.slot: k for k, s in enumerate(steps) if s.entry.name in LEAVES}
+    if not drawn:
+        return
+    readers: dict[int, list[int]] = {}
+    for k, step in enumerate(steps):
+        for slot in drawn.keys() & set(step.reads()):
+            readers.setdefault(slot, []).append(k)
+    for slot, k in drawn.items():
+        shape = grouping.extents.root(slot)
+        if 0 in grouping.extents.classes(slot) or not grouping.is_taken(steps[k]):
+            continue
+        for g in dict.fromkeys(grouping.group[r] for r in readers.get(slot, ())):
+            if not grouping.joins[g] or grouping.rows[g] is not None or grouping.shape[g] != shape:
+                continue
+            if any(is_view(steps[j]) for j in grouping.members[g]):
+                continue
+            grouping.arrays[k] = {slot}
+            pair = sorted((k, g))
+            if grouping.can_unite(pair):
+                grouping.unite(pair)
+                grouping.shape[pair[0]], grouping.joins[pair[0]] = shape, True
+                break

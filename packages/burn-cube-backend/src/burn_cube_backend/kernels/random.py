@@ -5,9 +5,9 @@ One unit makes one block of four words: four values, or two of those that take t
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from math import pi
-from typing import Any
+from typing import Any, NamedTuple
 
 import ml_dtypes
 import numpy as np
@@ -35,12 +35,17 @@ _BITS = {d.float16: 11, d.bfloat16: 8, d.float32: 24, d.float64: 53}
 
 
 class Stream:
-    """The words of one operation inside of a kernel; takes four number parameters."""
+    """The words of one operation inside of a kernel; takes four number parameters.
 
-    def __init__(self, code: Code) -> None:
+    Args:
+        code: the kernel.
+        mark: ends the names of the parameters.
+    """
+
+    def __init__(self, code: Code, mark: str = "") -> None:
         self.code = code
         self.words_of_key = [
-            code.scalar(n, d.uint32) for n in ("seed", "seed_high", "op", "op_high")
+            code.scalar(n + mark, d.uint32) for n in ("seed", "seed_high", "op", "op_high")
         ]
 
     def block(self, number: Val) -> Words:
@@ -91,23 +96,97 @@ def grid_value(words: Words, dtype: DType) -> Val:
     return (words[0] >> (32 - bits)).cast(d.float32) * 2.0**-bits
 
 
-def uniform_kernel(dtype: DType, unit: bool, index: DType) -> Kernel:
-    """Write uniforms; `unit`: of [0, 1), which needs no scaling."""
-    code = Code("uniform", index)
-    calm = wide(dtype)
-    out = code.buffer("out", dtype)
+class Drawn(NamedTuple):
+    """What an operation draws.
+
+    Attributes:
+        name: `uniform` or `normal`.
+        dtype: of the values.
+        scaled: they are scaled: a uniform is not of [0, 1), a normal has no deviation of 1.
+        shifted: a normal has no mean of 0.
+    """
+
+    name: str
+    dtype: DType
+    scaled: bool
+    shifted: bool = False
+
+    @property
+    def each(self) -> int:
+        """Words of a value, one or two of the four of a block."""
+        return 1 if self.name == "uniform" and self.dtype is not d.float64 else 2
+
+    def parameters(self, code: Code, mark: str = "") -> list[Val]:
+        """Add the numbers of the distribution."""
+        names = ("mean", "std") if self.name == "normal" else ("span", "low", "high", "below")
+        return [code.scalar(name + mark, wide(self.dtype)) for name in names]
+
+    def value(self, words: Words, numbers: Sequence[Val]) -> Val:
+        """Return a value from its words, one or two."""
+        return (_normal if self.name == "normal" else _uniform)(self, words, numbers)
+
+
+def drawn(name: str, dtype: DType, a: float, b: float) -> tuple[Drawn, list[float]]:
+    """Return what is drawn, and the arguments of its numbers.
+
+    Args:
+        name: `uniform` or `normal`.
+        dtype: of the values.
+        a: lower bound or mean.
+        b: upper bound or deviation.
+    """
+    if name == "normal":
+        return Drawn(name, dtype, b != 1, a != 0), [real(a), real(b)]
+    target: Any = host_dtype(dtype).type
+    next_after: Any = ml_dtypes_nextafter if dtype is d.bfloat16 else np.nextafter
+    below = float(next_after(target(b), target(a)))
+    numbers = [float(b - a), float(a), float(target(b)), below]
+    return Drawn(name, dtype, not (a == 0 and b == 1)), numbers
+
+
+def _uniform(what: Drawn, words: Words, numbers: Sequence[Val]) -> Val:
+    dtype, (span, low, high, below) = what.dtype, numbers
+    u = grid_value(words, dtype)
+    if not what.scaled:
+        return u.cast(dtype)
+    made = (u * span + low).cast(dtype).cast(wide(dtype))
+    return ((made < high) | (low >= high)).pick(made, below).cast(dtype)
+
+
+def _normal(what: Drawn, words: Words, numbers: Sequence[Val]) -> Val:
+    """Return a normal by the cosine half of Box-Muller."""
+    calm, (mean, std) = wide(what.dtype), numbers
+    radius = (words[0].cast(d.uint64) + 1).cast(calm) * 2.0**-32
+    radius = (radius.call("log") * -2.0).call("sqrt")
+    angle = words[1].cast(calm) * (2 * pi) * 2.0**-32
+    made = radius * angle.call("cos")
+    if what.scaled:
+        made = made * std
+    if what.shifted:
+        made = made + mean
+    return made.cast(what.dtype)
+
+
+def floats_kernel(what: Drawn, index: DType) -> Kernel:
+    """Write uniforms or normals."""
+    code = Code(what.name, index)
+    out = code.buffer("out", what.dtype)
     stream, count = Stream(code), code.place("count")
-    span, low, high, below = (code.scalar(n, calm) for n in ("span", "low", "high", "below"))
-
-    def value(words: Words) -> Val:
-        u = grid_value(words, dtype)
-        if unit:
-            return u.cast(dtype)
-        made = (u * span + low).cast(dtype).cast(calm)
-        return ((made < high) | (low >= high)).pick(made, below).cast(dtype)
-
-    _draw(code, out, count, stream, 2 if dtype is d.float64 else 1, value)
+    numbers = what.parameters(code)
+    _draw(code, out, count, stream, what.each, lambda words: what.value(words, numbers))
     return code.finish()
+
+
+def _floats(
+    engine: Engine, name: str, dtype: DType, shape: Ints, a: float, b: float, key: Key
+) -> CubeTensor:
+    out = engine.empty(shape, dtype)
+    what, numbers = drawn(name, dtype, a, b)
+    count = out.size
+    index = engine.index_dtype(out, count=count)
+    args = [out.buf, *key_words(key), count, *numbers]
+    engine.run(floats_kernel, (what, index), -(-count * what.each // 4), args)
+    return out
 
 
 @kernel("uniform")
@@ -115,17 +194,7 @@ def uniform(
     engine: Engine, dtype: DType, shape: Ints, low: float, high: float, key: Key
 ) -> CubeTensor:
     """Floats in [low, high)."""
-    out = engine.empty(shape, dtype)
-    target: Any = host_dtype(dtype).type
-    next_after: Any = ml_dtypes_nextafter if dtype is d.bfloat16 else np.nextafter
-    below = float(next_after(target(high), target(low)))
-    numbers = [float(high - low), float(low), float(target(high)), below]
-    count = out.size
-    index = engine.index_dtype(out, count=count)
-    spec = (dtype, low == 0 and high == 1, index)
-    per = 2 if dtype is d.float64 else 4
-    engine.run(uniform_kernel, spec, -(-count // per), [out.buf, *key_words(key), count, *numbers])
-    return out
+    return _floats(engine, "uniform", dtype, shape, low, high, key)
 
 
 def ml_dtypes_nextafter(a: Any, b: Any) -> Any:
@@ -134,40 +203,12 @@ def ml_dtypes_nextafter(a: Any, b: Any) -> Any:
     return neighbour(ml_dtypes.bfloat16(a), ml_dtypes.bfloat16(b))
 
 
-def normal_kernel(dtype: DType, scaled: bool, shifted: bool, index: DType) -> Kernel:
-    """Write normals by the cosine half of Box-Muller."""
-    code = Code("normal", index)
-    calm = wide(dtype)
-    out = code.buffer("out", dtype)
-    stream, count = Stream(code), code.place("count")
-    mean, std = code.scalar("mean", calm), code.scalar("std", calm)
-
-    def value(words: Words) -> Val:
-        radius = (words[0].cast(d.uint64) + 1).cast(calm) * 2.0**-32
-        radius = (radius.call("log") * -2.0).call("sqrt")
-        angle = words[1].cast(calm) * (2 * pi) * 2.0**-32
-        made = radius * angle.call("cos")
-        if scaled:
-            made = made * std
-        if shifted:
-            made = made + mean
-        return made.cast(dtype)
-
-    _draw(code, out, count, stream, 2, value)
-    return code.finish()
-
-
 @kernel("normal")
 def normal(
     engine: Engine, dtype: DType, shape: Ints, mean: float, std: float, key: Key
 ) -> CubeTensor:
     """Normal floats."""
-    out = engine.empty(shape, dtype)
-    count = out.size
-    index = engine.index_dtype(out, count=count)
-    args = [out.buf, *key_words(key), count, real(mean), real(std)]
-    engine.run(normal_kernel, (dtype, std != 1, mean != 0, index), -(-count // 2), args)
-    return out
+    return _floats(engine, "normal", dtype, shape, mean, std, key)
 
 
 def randint_kernel(dtype: DType, kind: str, index: DType) -> Kernel:
