@@ -15,7 +15,7 @@ Form = Literal["full", "kept", "cut"]
 # Operations over rows that one kernel computes together with elementwise ones before and behind.
 CORES = ("softmax", "log_softmax", "layer_norm", "rms_norm")
 
-# Operations that make elements of random numbers, inside a kernel of elementwise ones that read them.
+# Operations that draw random numbers, inside a kernel of elementwise ones that read them.
 LEAVES = ("uniform", "normal")
 
 
@@ -63,8 +63,9 @@ class Group(NamedTuple):
       operation and whose static attribute the number of the output. All others are elementwise and
       `full` then.
 
-    Without rows and views a group may have parts of `LEAVES`, which have no inputs and the shape of
-    the kernel; all their run-time values are among those of the group.
+    Without views between elementwise operations a group may have parts of `LEAVES`, which have no
+    inputs and the shape of the kernel, or are `full`; all their run-time values are among those of
+    the group.
 
     Without rows and views a group may have one `conv`, whose inputs are outside tensors; what it
     makes has the shape of the kernel and is no wanted result. Such a group has one result.

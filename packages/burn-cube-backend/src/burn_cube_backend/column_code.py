@@ -16,6 +16,7 @@ from burn_cube_backend.code import Val
 from burn_cube_backend.kernels.reduce_cpu import LANES, Lanes, Spec
 from burn_cube_backend.kernels.reduction import element, first_value
 from burn_cube_backend.kernels.row_walks import At
+from burn_cube_backend.random_code import What
 from burn_cube_backend.row_code import Values, Writer, folds, joining
 from burn_std import DType
 
@@ -35,6 +36,7 @@ class ColumnForm(NamedTuple):
     inner: tuple[str, ...]
     cut: bool = False
     join: bool = False
+    drawn: What = ()
 
 
 def column_kernel(group: Group, form: ColumnForm) -> Kernel:
@@ -93,6 +95,8 @@ class _Columns(Writer):
         states = [[Lanes(code, s, LANES) for s in specs] for _ in range(form.panel)]
         with code.loop(*self.span) as k:
             self._row(k)
+            if not form.join:
+                self.draws.scratch(self.start + self.column, code.at(LANES * form.panel))
             for n, lanes in enumerate(states):
                 at = self._at(n)
                 values = Values(self, at, 0)

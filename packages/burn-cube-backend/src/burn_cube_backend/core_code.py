@@ -18,6 +18,7 @@ from burn_cube_backend.kernels.maps import HALVES, wide
 from burn_cube_backend.kernels.row_walks import At as Places
 from burn_cube_backend.kernels.rows import At, Layout, Row
 from burn_cube_backend.kernels.rowwise import Ends, norm_row, softmax_row
+from burn_cube_backend.random_code import What
 from burn_cube_backend.row_code import Values, Writer
 
 
@@ -36,6 +37,7 @@ class CoreForm(NamedTuple):
     rank: int
     cut: bool = False
     join: bool = False
+    drawn: What = ()
 
 
 def core_of(group: Group) -> int:
@@ -112,6 +114,7 @@ class _Cores(Writer):
     def body(self) -> None:
         """Write everything."""
         part, row, kind = self.part, self.line, self.kind
+        self.draws.scratch(self.start, row.length)
         ends = Ends(self._first, self._again, self._write)
         if part.name in ("softmax", "log_softmax"):
             room = None if self.rooms.powers is None else self.outs[self.rooms.powers]

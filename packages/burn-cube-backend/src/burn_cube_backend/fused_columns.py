@@ -16,6 +16,7 @@ from burn_cube_backend.geometry import (
 )
 from burn_cube_backend.kernels import reduce_cpu
 from burn_cube_backend.payload import CubeTensor
+from burn_cube_backend.random_code import What
 from burn_cube_backend.row_code import stored
 
 
@@ -23,11 +24,12 @@ class FusedColumns(FusedRows):
     """The kernels of one group with columns on one device."""
 
     def _planned(
-        self, tensors: Sequence[CubeTensor], absent: tuple[bool, ...], targets: Sequence[Ints]
-    ) -> Launch | None:
+        self, tensors: Sequence[CubeTensor], absent: tuple[bool, ...], targets: Sequence[Ints],
+        drawn: What,
+    ) -> Launch | None:  # fmt: skip
         engine, group, dims = self.engine, self.group, -self.group.rows
         client = engine.client
-        shape = broadcast_shape([x.shape for x in tensors])
+        shape = broadcast_shape([*[x.shape for x in tensors], *targets])
         outer, inner = shape[:dims], shape[dims:]
         length, columns = prod(outer), prod(inner)
         if client.name != "cpu" or length < 2 or columns < reduce_cpu.LANES:
@@ -49,7 +51,7 @@ class FusedColumns(FusedRows):
         pieces, piece = reduce_cpu.column_pieces_of(threads, panels, length)
         bare = tuple([x.buf is None for x in tensors])
         modes = tuple("01"[h[0]] for h in hops)
-        form = ColumnForm(panel, index, bare, absent, modes, pieces > 1)
+        form = ColumnForm(panel, index, bare, absent, modes, pieces > 1, drawn=drawn)
         stages = [self._column_stage(form, panels, (columns, length, piece), pieces)]
         if pieces > 1:
             form = form._replace(cut=False, join=True)

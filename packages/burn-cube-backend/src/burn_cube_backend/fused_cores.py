@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from burn_backend import Fused, Group
+from burn_backend import LEAVES, Fused, Group
 from burn_cube_backend.core_code import CoreForm, Rooms, core_kernel, core_of
 from burn_cube_backend.engine import Engine
 from burn_cube_backend.fused_rows import (
@@ -17,9 +17,11 @@ from burn_cube_backend.fused_rows import (
     Stage,
 )
 from burn_cube_backend.geometry import Ints
+from burn_cube_backend.kernels.maps import PIECE
 from burn_cube_backend.kernels.rows import layout
 from burn_cube_backend.part_code import expression
 from burn_cube_backend.payload import CubeTensor
+from burn_cube_backend.random_code import What
 from burn_cube_backend.row_code import costly
 
 
@@ -33,7 +35,7 @@ class FusedCores(RowKernels):
         # What its own kernel reads as it lies.
         self.direct = {-1 - i for i in part.inputs if i is not None and i < 0}
         maps = [p for k, p in enumerate(group.parts)
-                if k != self.core and p.name not in ("full", "output")]  # fmt: skip
+                if k != self.core and p.name not in ("full", "output", *LEAVES)]  # fmt: skip
         again = 1 if Rooms(group).source is not None else 3
         functions = 1 + again * sum(costly(expression(p.name)) for p in maps)
         self.work = COSTLY * functions + COMPUTED * again * len(maps)
@@ -48,10 +50,13 @@ class FusedCores(RowKernels):
         )
 
     def _planned(
-        self, tensors: Sequence[CubeTensor], absent: tuple[bool, ...], targets: Sequence[Ints]
-    ) -> Launch | None:
+        self, tensors: Sequence[CubeTensor], absent: tuple[bool, ...], targets: Sequence[Ints],
+        drawn: What,
+    ) -> Launch | None:  # fmt: skip
         engine, group = self.engine, self.group
         lines = self._lines(tensors, targets)
+        if drawn and lines is not None and lines.length > PIECE:
+            return None
         if lines is None or any(hop not in (0, 1) for hop in lines.hops.values()):
             return None
         rows, length = lines.rows, lines.length
@@ -66,7 +71,7 @@ class FusedCores(RowKernels):
         how = layout(engine, length, index)
         bare = tuple([x.buf is None for x in tensors])
         modes = tuple(str(lines.hops[k]) for k in lines.arrays)
-        form = CoreForm(how, bare, absent, modes, len(lines.extents))
+        form = CoreForm(how, bare, absent, modes, len(lines.extents), drawn=drawn)
         program = engine.loaded(core_kernel, (group, form))
         results = lines.results(group.rows)
         stage = Stage(program, (rows, 1, 1), work, (length,), tuple(range(len(group.outputs))))

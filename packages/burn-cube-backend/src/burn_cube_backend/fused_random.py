@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from burn_backend import LEAVES, Fused, Group
+from burn_backend import Fused, Group
 from burn_cube_backend.engine import Engine
 from burn_cube_backend.fused import FusedMap, Launch
 from burn_cube_backend.fused_views import Walks
 from burn_cube_backend.geometry import Ints, broadcast_shape, broadcast_strides, dense
-from burn_cube_backend.kernels.random import drawn, key_words
 from burn_cube_backend.payload import CubeTensor
-from burn_cube_backend.random_code import What
+from burn_cube_backend.random_code import Drawing, What
 
 _UNKNOWN: Any = object()
 
@@ -33,14 +32,7 @@ class FusedRandom(FusedMap):
         self.apart = apart
         self.parted = False
         self.plans: dict[Any, Launch | None] = {}
-        # Of each part that draws, where its run-time values begin: extents, two numbers, the key.
-        self.starts: dict[int, int] = {}
-        at = 0
-        for p, part in enumerate(group.parts):
-            if part.name in LEAVES:
-                self.starts[p] = at
-            at += part.numbers
-        self.own = {at + k for at in self.starts.values() for k in range(4)}
+        self.drawing = Drawing(group.parts)
 
     def __call__(self, *args: Any) -> tuple[CubeTensor, ...]:
         """Compute the group: payloads from outside, then run-time values."""
@@ -48,31 +40,23 @@ class FusedRandom(FusedMap):
         layouts = tuple(
             [None if x.buf is None else x.layout or self.engine.layout_of(x) for x in tensors]
         )
-        what: list[Any] = []
-        words: list[Any] = []
-        for p, at in self.starts.items():
-            part = self.group.parts[p]
-            one, numbers = drawn(part.name, part.dtype, given[at + 1], given[at + 2])
-            what.append((p, one))
-            words.append((key_words(given[at + 3]), numbers))
-        numbers = [None if k in self.own else v for k, v in enumerate(given)]
+        what, said = self.drawing.of(given)
+        numbers = [None if k in self.drawing.own else v for k, v in enumerate(given)]
         absent = tuple([v is None for v in numbers])
-        shape: Ints = given[next(iter(self.starts.values()))]
-        key = (layouts, absent, shape, *what)
+        shape: Ints = given[self.drawing.shapes[0]]
+        key = (layouts, absent, shape, what)
         launch = self.plans.get(key, _UNKNOWN)
         arrays = [x for x in tensors if x.buf is not None]
         if launch is _UNKNOWN:
             if len(self.plans) >= 1024:
                 self.plans.clear()
-            launch = self.plans[key] = self._drawing(tensors, shape, absent, tuple(what))
+            launch = self.plans[key] = self._drawn(tensors, shape, absent, what)
         self.parted = launch is None
         if launch is None:
             return self.apart(*args)
-        # The keys of all parts come first, as the parameters do.
-        said = [w for ks, _ in words for w in ks] + [n for _, ns in words for n in ns]
         return self.started(launch, tensors, arrays, numbers, said)
 
-    def _drawing(
+    def _drawn(
         self, tensors: Any, extents: Ints, absent: tuple[bool, ...], what: What
     ) -> Launch | None:
         """Return how one kernel computes the group, None where it would draw words in vain."""

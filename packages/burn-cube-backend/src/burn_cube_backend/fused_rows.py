@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from math import prod
 from typing import Any, NamedTuple
 
-from burn_backend import Fused, Group
+from burn_backend import LEAVES, Fused, Group
 from burn_cube_backend.engine import Engine
 from burn_cube_backend.geometry import (
     Ints,
@@ -23,16 +23,16 @@ from burn_cube_backend.geometry import (
 )
 from burn_cube_backend.kernels import reduce, reduce_cpu, reduce_gpu
 from burn_cube_backend.kernels.create import wrapped
-from burn_cube_backend.kernels.maps import plain
+from burn_cube_backend.kernels.maps import PIECE, plain
 from burn_cube_backend.kernels.reduction import Reducer
 from burn_cube_backend.kernels.row_walks import Walk
-from burn_cube_backend.part_code import expression
 from burn_cube_backend.payload import CubeTensor
+from burn_cube_backend.random_code import Drawing, What
 from burn_cube_backend.row_code import (
     VIEWS,
     Order,
     RowForm,
-    costly,
+    functions,
     is_fold,
     is_map,
     joining,
@@ -158,7 +158,9 @@ class RowKernels:
                 if part.name == "expand":
                     self.targets.append(len(self.numbers))
                 number = (part.static[0] if part.name == "full" else part.lead, part.name == "full")
-                self.numbers.append(None if part.name in VIEWS else number)
+                self.numbers.append(None if part.name in (*VIEWS, *LEAVES) else number)
+        self.drawing = Drawing(group.parts)
+        self.targets += self.drawing.shapes
         self.reducers = [r for p in group.parts if (r := reducer_of(p)) is not None]
         # Outside tensors that are reduced as they lie, or read at an index.
         self.direct = {
@@ -180,12 +182,13 @@ class RowKernels:
         )
         absent = tuple([v is None or n is None for v, n in zip(given, self.numbers, strict=True)])
         targets = tuple([given[k] for k in self.targets])
-        key = (layouts, absent, targets)
+        what, drawn = self.drawing.of(given)
+        key = (layouts, absent, targets, what)
         launch = self.launches.get(key, _UNKNOWN)
         if launch is _UNKNOWN:
             if len(self.launches) >= 1024:
                 self.launches.clear()
-            launch = self.launches[key] = self._planned(tensors, absent, targets)
+            launch = self.launches[key] = self._drawn(tensors, absent, targets, what)
         self.parted = launch is None
         if launch is None:
             return self.apart(*args)
@@ -205,6 +208,7 @@ class RowKernels:
             if value is not None and number is not None:
                 dtype, whole = number
                 words.append(plain(wrapped(value, dtype) if whole else value, dtype.kind))
+        words += drawn
         if launch.sites:
             words += [engine.record(), *launch.sites]
         last = [*[x.offset for x in arrays], *launch.tail]
@@ -222,9 +226,19 @@ class RowKernels:
             ]
         )
 
+    def _drawn(
+        self, tensors: Sequence[CubeTensor], absent: tuple[bool, ...], targets: Sequence[Ints],
+        drawn: What,
+    ) -> Launch | None:  # fmt: skip
+        """Return what `_planned` does, None too where random numbers are drawn elsewhere."""
+        if drawn and self.engine.client.name != "cpu":
+            return None
+        return self._planned(tensors, absent, targets, drawn)
+
     def _planned(
-        self, tensors: Sequence[CubeTensor], absent: tuple[bool, ...], targets: Sequence[Ints]
-    ) -> Launch | None:
+        self, tensors: Sequence[CubeTensor], absent: tuple[bool, ...], targets: Sequence[Ints],
+        drawn: What,
+    ) -> Launch | None:  # fmt: skip
         """Return how one kernel computes the group, None where it runs apart."""
         raise NotImplementedError
 
@@ -275,7 +289,7 @@ class FusedRows(RowKernels):
         super().__init__(engine, group, apart)
         self.order = Order(group)
         # Costly functions of an element, and kernels, in one kernel and apart.
-        count = [costly(expression(p.name)) if is_map(p) else 0 for p in group.parts]
+        count = [functions(p) for p in group.parts]
         order = self.order
         self.functions = sum(count[p] for w in range(order.walks()) for p in order.computed(w))
         self.functions_apart = sum(n for n, p in zip(count, group.parts, strict=True)
@@ -284,8 +298,9 @@ class FusedRows(RowKernels):
         self.kernels = len(maps) + sum(is_fold(p) or p.name == "gather" for p in group.parts)
 
     def _planned(
-        self, tensors: Sequence[CubeTensor], absent: tuple[bool, ...], targets: Sequence[Ints]
-    ) -> Launch | None:
+        self, tensors: Sequence[CubeTensor], absent: tuple[bool, ...], targets: Sequence[Ints],
+        drawn: What,
+    ) -> Launch | None:  # fmt: skip
         """Return how one kernel computes the group, None where it runs apart."""
         engine, group = self.engine, self.group
         lines = self._lines(tensors, targets)
@@ -295,11 +310,11 @@ class FusedRows(RowKernels):
         extents, steps = lines.extents, lines.steps
         index = engine.index_dtype(*[tensors[k] for k in arrays], count=rows * length)
         way = self._way(rows, length, index)
-        if way is None:
+        if way is None or (drawn and (way.join is not None or length > PIECE)):
             return None
         modes = tuple("01"[hop[k]] if hop[k] in (0, 1) else "n" for k in arrays)
         bare = tuple([x.buf is None for x in tensors])
-        form = RowForm(way.walk, bare, absent, modes, len(extents))
+        form = RowForm(way.walk, bare, absent, modes, len(extents), drawn=drawn)
         stages = [self._stage(form, rows, length, (way.pieces, way.piece) if way.join else ())]
         if way.join is not None:
             form = form._replace(walk=way.join, join=True)

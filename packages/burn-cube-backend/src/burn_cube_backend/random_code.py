@@ -6,9 +6,14 @@ back element by element. A unit of a GPU draws the blocks of its vector.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
+from burn_backend import LEAVES, Part
 from burn_cube_backend.code import Buf, Code, Val
 from burn_cube_backend.kernels.maps import PIECE
-from burn_cube_backend.kernels.random import Drawn, Stream
+from burn_cube_backend.kernels.random import Drawn, Stream, drawn, key_words
+from burn_cube_backend.kernels.row_walks import At
 from burn_std import dtypes as d
 
 # Parts of a group by their numbers, and what they draw.
@@ -39,16 +44,16 @@ class Draws:
 
     def scratch(self, first: Val, count: Val) -> None:
         """Draw the words of so many elements from a place on, as many as a piece has at most."""
-        for p, drawn in self.what.items():
-            per = 4 // drawn.each
+        for p, one in self.what.items():
+            per = 4 // one.each
             # The first block may begin before the first element, and the last end behind the last.
-            bufs = [self.code.shared(d.uint32, PIECE + 2 * per) for _ in range(drawn.each)]
+            bufs = [self.code.shared(d.uint32, PIECE + 2 * per) for _ in range(one.each)]
             block = first // per
             blocks = (first + count + (per - 1)) // per - block
             with self.code.loop(self.code.at(0), blocks, independent=True) as k:
                 words = self.streams[p].block(block + k)
                 for n, word in enumerate(words):
-                    bufs[n % drawn.each][k * per + n // drawn.each] = word
+                    bufs[n % one.each][k * per + n // one.each] = word
             self._near[p] = (bufs, block * per)
 
     def near(self, place: Val) -> None:
@@ -56,16 +61,21 @@ class Draws:
         for p, (bufs, start) in self._near.items():
             self._now[p] = [buf[place - start] for buf in bufs]
 
+    def values(self, p: int, at: At, start: Val) -> list[Val]:
+        """Return the values of a part at places of a line that begins at `start`."""
+        one, (bufs, first) = self.what[p], self._near[p]
+        words = [at.load(buf, start - first, None) for buf in bufs]
+        numbers = [at.of(n) for n in self.numbers[p]]
+        return [one.value([w[k] for w in words], [n[k] for n in numbers]) for k in range(at.count)]
+
     def vector(self, number: Val, width: int) -> None:
         """Draw the words of a vector, which is of whole blocks."""
-        for p, drawn in self.what.items():
-            blocks = width * drawn.each // 4
+        for p, one in self.what.items():
+            blocks = width * one.each // 4
             words = [
-                word
-                for k in range(blocks)
-                for word in self.streams[p].block(number * blocks + k)
+                word for k in range(blocks) for word in self.streams[p].block(number * blocks + k)
             ]
-            each = drawn.each
+            each = one.each
             self._words[p] = [words[k : k + each] for k in range(0, len(words), each)]
 
     def go(self, lane: int) -> None:
@@ -76,3 +86,38 @@ class Draws:
     def value(self, p: int) -> Val:
         """Return the value of a part at the element."""
         return self.what[p].value(self._now[p], self.numbers[p])
+
+
+class Drawing:
+    """The random numbers of a group.
+
+    Args:
+        parts: of the group.
+
+    Attributes:
+        own: places of their run-time values among all: extents, two numbers and a key of each.
+        shapes: places of the extents.
+    """
+
+    def __init__(self, parts: Sequence[Part]) -> None:
+        self.parts = [(p, part) for p, part in enumerate(parts) if part.name in LEAVES]
+        starts = [sum(part.numbers for part in parts[:p]) for p, _ in self.parts]
+        self.own = {at + k for at in starts for k in range(4)}
+        self.shapes = starts
+
+    def of(self, given: Sequence[Any]) -> tuple[What, list[Any]]:
+        """Return what is drawn, and the arguments that say so.
+
+        Args:
+            given: the run-time values of the group.
+        """
+        what: list[tuple[int, Drawn]] = []
+        keys: list[Any] = []
+        numbers: list[Any] = []
+        for (p, part), at in zip(self.parts, self.shapes, strict=True):
+            one, said = drawn(part.name, part.dtype, given[at + 1], given[at + 2])
+            what.append((p, one))
+            keys += key_words(given[at + 3])
+            numbers += said
+        # The keys of all parts come first, as the parameters do.
+        return tuple(what), keys + numbers

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import NamedTuple, Protocol
 
-from burn_backend import Group, Part
+from burn_backend import LEAVES, Group, Part
 from burn_cube import Kernel
 from burn_cube_backend.code import Buf, Code, Val
 from burn_cube_backend.kernels.maps import wide
@@ -19,6 +19,7 @@ from burn_cube_backend.kernels.reduction import Reducer
 from burn_cube_backend.kernels.row_walks import At, Rows, Walk
 from burn_cube_backend.kernels.watch import Watch
 from burn_cube_backend.part_code import expression, part_value
+from burn_cube_backend.random_code import Draws, What
 from burn_ir import Node
 from burn_std import DType, dtypes as d
 
@@ -39,6 +40,7 @@ class Form(Protocol):
         inner: of each other outside tensor, the stride along a row: 0, 1 or any (`n`).
         cut: rows are in pieces, whose states are written.
         join: what is reduced are the states of pieces.
+        drawn: random numbers among the parts.
     """
 
     @property
@@ -61,6 +63,10 @@ class Form(Protocol):
     def join(self) -> bool:
         """Of all rows."""
 
+    @property
+    def drawn(self) -> What:
+        """Of all rows."""
+
 
 class RowForm(NamedTuple):
     """The form of a kernel with rows; see `Form`.
@@ -76,6 +82,7 @@ class RowForm(NamedTuple):
     inner: tuple[str, ...]
     rank: int
     join: bool = False
+    drawn: What = ()
 
     @property
     def cut(self) -> bool:
@@ -85,7 +92,7 @@ class RowForm(NamedTuple):
 
 def is_map(part: Part) -> bool:
     """Return whether a part is elementwise."""
-    return part.name not in VIEWS and part.name not in ("full", "gather") and not is_fold(part)
+    return part.name not in (*VIEWS, *LEAVES, "full", "gather") and not is_fold(part)
 
 
 def is_fold(part: Part) -> bool:
@@ -120,6 +127,11 @@ def stored(group: Group, form: Form) -> list[int]:
 def costly(node: Node) -> int:
     """Return how many functions of an expression take longer than to write and read an element."""
     return (node.op in _COSTLY) + sum(map(costly, node.args))
+
+
+def functions(part: Part) -> int:
+    """Return how many of those a part has."""
+    return costly(expression(part.name)) if is_map(part) else 0
 
 
 class Order:
@@ -194,7 +206,7 @@ class Order:
             for p in sorted(used, reverse=True):
                 walks = used[p]
                 part = self.group.parts[p]
-                if len(walks) < 2 or not costly(expression(part.name)):
+                if len(walks) < 2 or not functions(part):
                     continue
                 room = self._room(p, walks[-1], taken)
                 if room is not None:
@@ -220,10 +232,10 @@ class Order:
 def row_kernel(group: Group, form: RowForm) -> Kernel:
     """Write the kernel of a group with rows.
 
-    Parameters are results, states of pieces, arrays, numbers of outside tensors, numbers of parts;
-    the record of faults and the sites of `gather`s if there are any; those of `Rows`; offsets of
-    the arrays, extents of the rows' dims, strides of each array along them, and along the row where
-    that is neither 0 nor 1.
+    Parameters are results, states of pieces, arrays, numbers of outside tensors, numbers of parts,
+    those of random numbers; the record of faults and the sites of `gather`s if there are any; those
+    of `Rows`; offsets of the arrays, extents of the rows' dims, strides of each array along them,
+    and along the row where that is neither 0 nor 1.
 
     Rows in pieces take two kernels: one gives full results and the states of all reductions, the
     other joins these and gives what a row has one of.
@@ -276,6 +288,7 @@ class Writer:
                 (number,) = self.numbers[p]
                 assert number is not None  # noqa: S101 - a `full` has a number
                 self.row[p] = number.cast(part.dtype)
+        self.draws = Draws(code, form.drawn)
 
     def store(self, values: Values) -> None:
         """Write the results of a walk, and what waits for later ones."""
@@ -326,6 +339,7 @@ class _Rows(Writer):
 
     def _outer(self) -> None:
         """Compute what needs no walk."""
+        self.draws.scratch(self.start, self.rows.length)
         for k, mode in self.modes.items():
             if mode == "0":
                 self.row[-1 - k] = self.arrays[k][self.bases[k]]
@@ -364,7 +378,7 @@ class _Rows(Writer):
 
         if self.form.join:
             reducers = [joining(r) for r in reducers]
-        heavy = any(costly(expression(self.group.parts[p].name)) for p in self.order.computed(walk))
+        heavy = any(functions(self.group.parts[p]) for p in self.order.computed(walk))
         made = self.rows.fold(reducers, joined if self.form.join else body, heavy)
         for p, r, value in zip(here, reducers, made, strict=True):
             self.row[p] = value if self.form.cut else value.cast(r.out)
@@ -436,6 +450,8 @@ class Values:
             return self.at.load(w.outs[room], w.start, None)
         if part.name in VIEWS:
             return self.of(part.inputs[0])
+        if part.name in LEAVES:
+            return w.draws.values(ref, self.at, w.start)
         given = [None if i is None else self.of(i) for i in part.inputs]
         numbers = [None if n is None else self.at.of(n) for n in w.numbers[ref]]
         made = []

@@ -86,6 +86,7 @@ def units_of(
     tensor: TensorOf,
     fuser: Fuser,
     apart: Apart | None = None,
+    draws: bool = True,
 ) -> list[Step | Fused]:
     """Return the steps in an order in which they can run, some of them as one.
 
@@ -95,6 +96,7 @@ def units_of(
         tensor: slot to what has its dtype and shape.
         fuser: the backend's side.
         apart: makes the other way to compute a unit with rows; without it there are none.
+        draws: random numbers go into kernels.
     """
     steps = _wanted(steps, live)
     grouping = Grouping(steps, tensor, fuser, apart)
@@ -104,7 +106,8 @@ def units_of(
     if apart is not None:
         attach(grouping, live)
         bridge(grouping, live)
-        draw(grouping)
+        if draws:
+            draw(grouping)
     return grouping.units(live)
 
 

@@ -3,7 +3,7 @@
 The kernel that makes a convolution can compute more of each element before it writes it. So a group
 of elementwise operations with one result takes the convolution that nobody but it reads: the last
 one, if it reads several, and the others stay what they are. Whether the extents of a run allow it
-is for the backend to say. Random numbers need no memory at all where one kernel draws and uses them.
+is for the backend to say. Random numbers need no memory where one kernel draws and uses them.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from burn_backend import LEAVES
 from burn_fusion.bridges import is_view
 
 if TYPE_CHECKING:
+    from burn_fusion.extents import Node
     from burn_fusion.groups import Grouping
 
 HEADS = ("conv",)
@@ -79,13 +80,22 @@ def draw(grouping: Grouping) -> None:
         if 0 in grouping.extents.classes(slot) or not grouping.is_taken(steps[k]):
             continue
         for g in dict.fromkeys(grouping.group[r] for r in readers.get(slot, ())):
-            if not grouping.joins[g] or grouping.rows[g] is not None or grouping.shape[g] != shape:
-                continue
-            if any(is_view(steps[j]) for j in grouping.members[g]):
+            if not grouping.joins[g] or not _is_over(grouping, g, shape):
                 continue
             grouping.arrays[k] = {slot}
             pair = sorted((k, g))
             if grouping.can_unite(pair):
                 grouping.unite(pair)
-                grouping.shape[pair[0]], grouping.joins[pair[0]] = shape, True
+                first, rows = pair[0], grouping.rows[g]
+                grouping.rows[first], grouping.joins[first] = rows, True
+                grouping.shape[first] = None if rows is not None else shape
                 break
+
+
+def _is_over(grouping: Grouping, g: int, shape: Node) -> bool:
+    """Return whether a group is computed over elements of a shape."""
+    rows = grouping.rows[g]
+    if rows is not None:
+        return rows.forms.get(shape) == "full"
+    views = any(is_view(grouping.steps[j]) for j in grouping.members[g])
+    return grouping.shape[g] == shape and not views

@@ -10,10 +10,11 @@ import itertools
 import linecache
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
+from functools import partial
 from types import FunctionType
 from typing import Any
 
-from burn_backend import CORES, Backend
+from burn_backend import CORES, LEAVES, Backend
 from burn_fusion.groups import Fused, units_of
 from burn_fusion.mode import compared, mode
 from burn_fusion.segment import Value, axis_classes
@@ -233,7 +234,11 @@ def _apart(fused: Fused, tensor: Callable[[int], Any], inner: Backend) -> Callab
     assert fuser is not None  # noqa: S101 - it takes what is fused
 
     def parts() -> list[Step | Fused]:
-        return units_of(steps, fused.outputs, described.__getitem__, fuser)
+        way = None
+        if any(step.entry.name in LEAVES for step in steps):
+            # What takes no random numbers may still be one kernel.
+            way = partial(_apart, tensor=described.__getitem__, inner=inner)
+        return units_of(steps, fused.outputs, described.__getitem__, fuser, way, draws=False)
 
     def apart(*args: Any) -> Any:
         nonlocal made
