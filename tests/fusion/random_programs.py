@@ -18,7 +18,7 @@ import time
 import traceback
 import warnings
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from math import prod
 from typing import Any, NamedTuple
@@ -84,18 +84,20 @@ class _Planned(Exception):
     """An error that a program raises on purpose."""
 
 
-def make(seed: int, pure: bool = False, length: int = LENGTH) -> Program:
+def make(seed: int, pure: bool = False, length: int = LENGTH, often: Sequence[str] = ()) -> Program:
     """Return the program of a seed.
 
     Args:
         seed: decides on everything.
         pure: it only computes, from inputs to results.
         length: steps at most. A driver that compiles slowly runs more short ones in its time.
+        often: operations that every program has, twice as often as others.
     """
     dice = random.Random(seed)
     names = [n for n in OPS if not pure or n not in RANDOM | DYNAMIC]
     # Each program draws from a part of the operations, so that some meet often.
     names = dice.sample(names, dice.randint(6, 24))
+    names += [n for n in often if n in OPS] * 2
     control = ("cast", "drop") if pure else CONTROL
     steps = []
     for _ in range(dice.randint(3, length)):
@@ -430,6 +432,7 @@ def main() -> None:
     parser.add_argument("--count", type=int, default=1000)
     parser.add_argument("--seconds", type=float, default=90)
     parser.add_argument("--length", type=int, default=LENGTH, help="steps of a program at most")
+    parser.add_argument("--often", nargs="*", default=(), help="operations that all programs have")
     parser.add_argument("--pure", action="store_true", help="captured steps and graphs")
     parser.add_argument("--shrink", action="store_true")
     args = parser.parse_args()
@@ -444,12 +447,12 @@ def main() -> None:
             except Exception as error:  # noqa: BLE001 - as in `outcome`
                 found = f"{type(error).__name__}: {error}"
         else:
-            found = outcome(make(seed, length=args.length), eager, fused, counts)
+            found = outcome(make(seed, length=args.length, often=args.often), eager, fused, counts)
         if found is not None:
             wrong += 1
             print(f"program {seed}: {found}", flush=True)
             if args.shrink and not args.pure:
-                whole = make(seed, length=args.length)
+                whole = make(seed, length=args.length, often=args.often)
                 small = shrunk(whole, lambda p: outcome(p, eager, fused) is not None)
                 print(f"    {outcome(small, eager, fused)}\n    {small}", flush=True)
         seed += 1

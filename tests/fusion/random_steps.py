@@ -142,6 +142,51 @@ def _weights(x: Any, y: Any, z: Any, s: float, k: int) -> Any:
     return made.to(burn.float16) + x.to(burn.float16) if k % 3 == 1 else made * x
 
 
+def _dropped(x: Any, y: Any, z: Any, s: float, k: int) -> Any:
+    """What a layer drops, with what stands around it."""
+    x = rows(real(x))
+    kept = F.dropout(F.relu(x * s + adapted(y, x.shape[1]).to(x.dtype)), 0.25, training=True)
+    if k % 4 == 0:
+        return kept.sum(0)
+    if k % 4 == 1:
+        return [kept + x, F.layer_norm(kept + x, x.shape[1:])]
+    return kept.T * 2 if k % 4 == 2 else kept.sum(-1, keepdim=True) + kept
+
+
+def _noise(x: Any, y: Any, z: Any, s: float, k: int) -> Any:
+    """Numbers that are drawn and used at once, or kept too."""
+    x = real(x)
+    made = {0: burn.rand, 1: burn.randn}[k % 2](*x.shape, dtype=x.dtype, device=x.device)
+    if k % 3 == 0:
+        return [made, made * s - x]
+    return x + made * s if k % 3 == 1 else (made < 0.5).to(x.dtype) * x
+
+
+def _joined(x: Any, y: Any, z: Any, s: float, k: int) -> Any:
+    """Parts that are computed here and put side by side."""
+    x = rows(real(x))
+    y = adapted(y, *x.shape).to(x.dtype)
+    whole = burn.cat([x * s, y.tanh() if k % 3 else y, x + y], k % 2)
+    return [whole, F.relu(whole) + 1] if k % 4 < 2 else F.pad(whole + s, (k % 3, 1), value=s)
+
+
+def _channels(x: Any, y: Any, z: Any, s: float, k: int) -> Any:
+    """A batch norm with what stands before and behind it, and its gradient."""
+    x = adapted(x, 4, 3, 6).to(burn.float32)
+    mean, var = burn.zeros(3, device=x.device), burn.ones(3, device=x.device)
+    w, b = adapted(y, 3).to(x.dtype), adapted(z, 3).to(x.dtype)
+    made = F.batch_norm(x * s + 1, mean, var, w, b, training=k % 4 < 3)
+    return [F.relu(made + x), mean] if k % 2 else [made, (made * x).sum((0, 2))]
+
+
+def _graded(x: Any, y: Any, z: Any, s: float, k: int) -> Any:
+    """A loss over scores that are computed here."""
+    x = adapted(x, 6, 5) * s + adapted(z, 5).to(real(x).dtype)
+    target = near(adapted(y, 6).nan_to_num(0, 0, 0), 5)
+    reduction = ("mean", "sum", "none")[k % 3]
+    return F.cross_entropy(x, target, label_smoothing=0.1 * (k % 2), reduction=reduction) * 2
+
+
 def _guess(x: Any, y: Any, z: Any, s: float, k: int) -> Any:
     """The best class of scores that are computed here, and its log-probability."""
     x = rows(real(x)) * s + 1
@@ -262,6 +307,11 @@ OPS: dict[str, Callable[[Any, Any, Any, float, int], Any]] = {
     "weights": _weights,
     "residual": _residual,
     "guess": _guess,
+    "dropped": _dropped,
+    "noise": _noise,
+    "joined": _joined,
+    "channels": _channels,
+    "graded": _graded,
     "norm by hand": _normed,
     "layer norm": lambda x, y, z, s, k: F.layer_norm(real(x), x.shape[-1:]),
     "rms norm": lambda x, y, z, s, k: F.rms_norm(real(x), x.shape[-1:]),
@@ -318,6 +368,8 @@ OPS: dict[str, Callable[[Any, Any, Any, float, int], Any]] = {
     "permuted": lambda x, y, z, s, k: burn.randperm(5, device=x.device),
     "coin": lambda x, y, z, s, k: burn.bernoulli(real(x).sigmoid().nan_to_num(0.5)),
 }  # fmt: skip
-RANDOM = frozenset({"random", "normal", "integers", "dropout", "weights", "permuted", "coin"})
+RANDOM = frozenset({
+    "random", "normal", "integers", "dropout", "weights", "permuted", "coin", "dropped", "noise",
+})  # fmt: skip
 # No step or graph has them: their sizes depend on values, or they make a tensor of host data.
 DYNAMIC = frozenset({"masked", "count", "take"})
