@@ -11,9 +11,11 @@ import pytest
 import burn
 from burn_backend import Group, Part
 from burn_cube import client
+from burn_cube.emit.cuda import emit_cuda
 from burn_cube_backend.engine import Engine
+from burn_cube_backend.fused import Form, fused_kernel
 from burn_cube_backend.fused_random import FusedRandom
-from burn_cube_backend.kernels.random import normal, uniform
+from burn_cube_backend.kernels.random import Drawn, normal, uniform
 from burn_std import dtypes as d
 
 F = burn.functional
@@ -211,3 +213,13 @@ def test_units_of_a_gpu_draw_whole_blocks(
         numbers = gpu.to_numpy(expected)
         assert np.array_equal(gpu.to_numpy(made[1]), numbers)
         assert np.array_equal(gpu.to_numpy(made[0]), numbers.astype(np.float32) + gpu.to_numpy(x))
+
+
+def test_cuda_code_is_written() -> None:
+    f = d.float32
+    parts = (Part("uniform", (), (f,), 4, f, f), Part("add", (0, -1), (), 0, f, f))
+    form = Form("wide", (False,), (True,) * 4, d.int32, 4)
+    what = ((0, Drawn("uniform", f, False)),)
+    text = emit_cuda(fused_kernel(Group(parts, (f,), (1,)), form._replace(drawn=what)))
+    # One block of four words: ten rounds of two products, each low and high.
+    assert text.count("u) >> 32)") == 20 and "store_aligned<f32, 4>" in text

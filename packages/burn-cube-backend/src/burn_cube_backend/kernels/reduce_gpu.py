@@ -8,6 +8,7 @@ the device cannot fill is cut in pieces whose results a second stage takes.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from burn_cube import Kernel
@@ -177,24 +178,30 @@ def column_kernel(s: Spec) -> Kernel:
             reader.step(values, place, False)
     with code.loop(many + ty, stop, code.at(down)) as k:
         reader.step(reader.load(base + k * hop), k, False)
-    if down > 1:
-        lanes = [state.shelf(UNITS) for state in reader.states]
-        half = down // 2
-        for state, shelf in zip(reader.states, lanes, strict=True):
-            shelf.put(unit, state)
-        code.barrier()
-        while half:
-            far = across * half
-            with code.when(ty < half):
-                for state, shelf in zip(reader.states, lanes, strict=True):
-                    shelf.give(unit + far, state)
-                    shelf.put(unit, state)
-            code.barrier()
-            half //= 2
+    meet_below(code, reader.states, across)
     with code.when(inside & ty.eq(0)):
         for lane, state in enumerate(reader.states):
             state.store(out, rest * columns + column + lane, places)
     return code.finish()
+
+
+def meet_below(code: Code, states: Sequence[State], across: int) -> None:
+    """Take the states of all units of a cube that stand below one another into the first's."""
+    unit, down = code.special("unit_pos"), UNITS // across
+    if down == 1:
+        return
+    shelves = [state.shelf(UNITS) for state in states]
+    for state, shelf in zip(states, shelves, strict=True):
+        shelf.put(unit, state)
+    code.barrier()
+    half = down // 2
+    while half:
+        with code.when(unit // across < half):
+            for state, shelf in zip(states, shelves, strict=True):
+                shelf.give(unit + across * half, state)
+                shelf.put(unit, state)
+        code.barrier()
+        half //= 2
 
 
 def join_kernel(s: Spec) -> Kernel:
@@ -327,7 +334,7 @@ def pieces_of(engine: Engine, count: int, length: int, width: int) -> tuple[int,
     return -(-length // piece), piece
 
 
-def _halves(r: Reducer) -> tuple[Reducer, Reducer]:
+def halves(r: Reducer) -> tuple[Reducer, Reducer]:
     """Return the two stages of a reduction."""
     return r._replace(out=r.acc), Reducer(r.op, r.acc, r.acc, r.acc, r.out)
 
@@ -349,7 +356,7 @@ def _rows(
     pieces, piece = pieces_of(engine, count, length, width)
     split = pieces > 1
     arg = split and r.op.startswith("arg")
-    first, last = _halves(r) if split and not arg else (r, r)
+    first, last = halves(r) if split and not arg else (r, r)
     spec = Spec(first, len(extents), width, PLANE, index, arg)
     program = engine.loaded(row_kernel, (spec,))
     stages.append(
@@ -377,13 +384,36 @@ def _join(
     stages.append(Stage(program, (count, 1, 1), where, (), count, r.out))
 
 
-def _columns(
-    engine: Engine, r: Reducer, extents: Ints, steps: Ints, length: int, hop: int, index: DType,
-    stages: list[Stage],
-) -> None:  # fmt: skip
-    columns, total = extents[-1], size_of(extents)
-    count = total // columns
-    width = width_of(r)
+class Panels(NamedTuple):
+    """How columns are divided among cubes.
+
+    Attributes:
+        width: neighbours that a unit reads at once.
+        across: units that stand side by side.
+        panels: how many there are.
+        pieces: in how many pieces rows are cut, `piece` how long these are.
+    """
+
+    width: int
+    across: int
+    panels: int
+    pieces: int
+    piece: int
+
+
+def panels_of(
+    engine: Engine, width: int, columns: int, hop: int, count: int, length: int
+) -> Panels:
+    """Return the panels of columns.
+
+    Args:
+        engine: the device.
+        width: neighbours that a unit may read at once.
+        columns: how many stand side by side.
+        hop: how far rows are apart.
+        count: how many such blocks there are.
+        length: rows of a block.
+    """
     while columns % width or hop % width:
         width //= 2
     wanted = engine.client.properties.units * WAVES
@@ -391,10 +421,20 @@ def _columns(
     panels = -(-columns // (across * width))
     pieces = max(1, min(wanted // (panels * count), length // ROWS))
     piece = -(-length // pieces)
-    pieces = -(-length // piece)
+    return Panels(width, across, panels, -(-length // piece), piece)
+
+
+def _columns(
+    engine: Engine, r: Reducer, extents: Ints, steps: Ints, length: int, hop: int, index: DType,
+    stages: list[Stage],
+) -> None:  # fmt: skip
+    columns, total = extents[-1], size_of(extents)
+    count = total // columns
+    at = panels_of(engine, width_of(r), columns, hop, count, length)
+    width, across, panels, pieces, piece = at
     split = pieces > 1
     arg = split and r.op.startswith("arg")
-    first, last = _halves(r) if split and not arg else (r, r)
+    first, last = halves(r) if split and not arg else (r, r)
     heads, jumps = (extents[:-1] or (1,)), (steps[:-1] or (0,))
     spec = Spec(first, len(heads), width, across, index, arg)
     before = (panels, columns, count, piece, length, hop)
