@@ -21,6 +21,7 @@ from burn_backend.fragments import (
 from burn_backend.fusing import (
     CORES as CORES,
     LEAVES as LEAVES,
+    STAGED as STAGED,
     Form as Form,
     Fused as Fused,
     Fuser as Fuser,

@@ -18,6 +18,10 @@ CORES = ("softmax", "log_softmax", "layer_norm", "rms_norm")
 # Operations that draw random numbers, inside a kernel of elementwise ones that read them.
 LEAVES = ("uniform", "normal")
 
+# Ends the static attributes of a `sum` over the last dims that is the first of two stages of one
+# over the first dim too.
+STAGED = "staged"
+
 
 class Part(NamedTuple):
     """One operation of a fused kernel.
@@ -97,6 +101,14 @@ Fused = Callable[..., tuple[Any, ...]]
 
 class Fuser(Protocol):
     """A backend's side of fusion."""
+
+    @property
+    def first_stage(self) -> Callable[..., Any] | None:
+        """The first of two launches of a sum over the first and the last dims, None for one.
+
+        It takes a tensor, the last dims, True, the dtype and `STAGED`. A sum of what it returns
+        over all those dims has the bits of the sum at once.
+        """
 
     def takes(self, entry: Entry, dtypes: Sequence[DType], out: DType) -> bool:
         """Return whether an operation can be a part, for dtypes of its inputs.

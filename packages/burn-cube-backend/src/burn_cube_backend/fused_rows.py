@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from math import prod
 from typing import Any, NamedTuple
 
-from burn_backend import LEAVES, Fused, Group
+from burn_backend import LEAVES, STAGED, Fused, Group
 from burn_cube_backend.engine import Engine
 from burn_cube_backend.geometry import (
     Ints,
@@ -288,6 +288,8 @@ class FusedRows(RowKernels):
     def __init__(self, engine: Engine, group: Group, apart: Fused) -> None:
         super().__init__(engine, group, apart)
         self.order = Order(group)
+        # Short rows go last where the first dim is reduced too.
+        self.staged = any(part.static[-1:] == (STAGED,) for part in group.parts)
         # Costly functions of an element, and kernels, in one kernel and apart.
         count = [functions(p) for p in group.parts]
         order = self.order
@@ -310,6 +312,8 @@ class FusedRows(RowKernels):
         extents, steps = lines.extents, lines.steps
         index = engine.index_dtype(*[tensors[k] for k in arrays], count=rows * length)
         way = self._way(rows, length, index)
+        if self.staged and length < reduce_cpu.SHORT:
+            return None
         if way is None or (drawn and (way.join is not None or length > PIECE)):
             return None
         modes = tuple("01"[hop[k]] if hop[k] in (0, 1) else "n" for k in arrays)

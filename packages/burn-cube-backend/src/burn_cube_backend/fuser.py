@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 
 from burn_backend import CORES, LEAVES, Fused, Group
 from burn_cube_backend import fused_conv
@@ -14,6 +15,8 @@ from burn_cube_backend.fused_cores import FusedCores
 from burn_cube_backend.fused_random import FusedRandom
 from burn_cube_backend.fused_rows import FusedRows
 from burn_cube_backend.kernels.maps import is_map
+from burn_cube_backend.kernels.reduce import first_stage
+from burn_cube_backend.payload import CubeTensor
 from burn_ir import Entry
 from burn_std import DType
 
@@ -30,6 +33,11 @@ class CubeFuser:
         self.engine = engine
         self.supported = supported
         self.made: dict[Group, Fused] = {}
+
+    @property
+    def first_stage(self) -> Callable[..., CubeTensor] | None:
+        """The first launch of a sum over the first and the last dims; on a processor alone."""
+        return partial(first_stage, self.engine) if self.engine.client.name == "cpu" else None
 
     def takes(self, entry: Entry, dtypes: Sequence[DType], out: DType) -> bool:
         """Return whether an operation can be a part and the device has its dtypes."""

@@ -15,9 +15,11 @@ from types import FunctionType
 from typing import Any
 
 from burn_backend import CORES, LEAVES, Backend
+from burn_fusion.extents import TensorOf
 from burn_fusion.groups import Fused, units_of
 from burn_fusion.mode import compared, mode
 from burn_fusion.segment import Value, axis_classes
+from burn_fusion.stages import FIRST, Described, in_stages
 from burn_ir import CATALOG, Entry
 
 
@@ -100,6 +102,8 @@ def bind_kernels(steps: list[Step], inner: Backend, dtype_of: Callable[[int], An
             key = inner.native[dtype_of(slot[0] if isinstance(slot, tuple) else slot)]
         if step.entry.name == "full" and not step.static[0].is_quantized:
             step.kernel = _full(inner, step.static[0])
+        elif step.slot >= FIRST:
+            step.kernel = None if inner.fuser is None else inner.fuser.first_stage
         else:
             step.kernel = inner.kernels(step.entry)[key]
 
@@ -160,14 +164,18 @@ class Plan:
         self.donate = donate = frozenset() if wanted == "check" else donate
         self.steps = decode([v.op for v in vals])
 
-        def tensor(slot: int) -> Value:
+        def described(slot: int) -> Value:
             return vals[slot] if slot >= 0 else ext[-1 - slot]
 
+        tensor: TensorOf = described
         self.units: Sequence[Step | Fused] = self.steps
         if inner.fuser is not None and wanted != "off":
-            self.units = units_of(
-                self.steps, live, tensor, inner.fuser, lambda u: _apart(u, tensor, inner)
-            )
+            fuser = inner.fuser
+
+            def made(steps: Sequence[Step], seen: TensorOf) -> list[Step | Fused]:
+                return units_of(steps, live, seen, fuser, partial(_apart, tensor=seen, inner=inner))
+
+            self.units, tensor = in_stages(self.steps, tensor, fuser, made)
         alone = [u for u in self.units if isinstance(u, Step)]
         bind_kernels(alone, inner, lambda s: tensor(s).dtype)
         self.runs = 0
@@ -211,16 +219,6 @@ class Plan:
 _serial = itertools.count()
 
 
-class _Described:
-    """Dtype and shape of a slot."""
-
-    __slots__ = ("dtype", "shape")
-
-    def __init__(self, value: Any) -> None:
-        self.dtype = value.dtype
-        self.shape = value.shape
-
-
 def _apart(fused: Fused, tensor: Callable[[int], Any], inner: Backend) -> Callable[..., Any]:
     """Return what computes a unit with rows left to the operations' own kernels.
 
@@ -229,7 +227,7 @@ def _apart(fused: Fused, tensor: Callable[[int], Any], inner: Backend) -> Callab
     steps = [*fused.numbers, *fused.steps]
     slots = dict.fromkeys(slot for s in steps for slot in (*s.reads(), *s.writes()))
     # The values themselves would keep their memory.
-    described = {slot: _Described(tensor(slot)) for slot in slots}
+    described = {slot: Described(tensor(slot).dtype, tensor(slot).shape) for slot in slots}
     fuser, made = inner.fuser, None
     assert fuser is not None  # noqa: S101 - it takes what is fused
 

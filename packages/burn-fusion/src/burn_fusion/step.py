@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from burn_fusion.groups import Fused
 from burn_fusion.plan import Plan, Step
 from burn_fusion.segment import BASE, Value
+from burn_fusion.stages import FIRST, first_shape
 from burn_std import OF_A_LOCAL, DType
 
 if TYPE_CHECKING:
@@ -37,11 +38,15 @@ class PlanRun:
         self.outputs = [vals[slot] for slot in plan.live]
         self.numbers = dict(numbers)
         self.slots = len(vals)
-        self._specs = [(v.shape, v.dtype) for v in vals]
+        self._specs = {slot: (v.shape, v.dtype) for slot, v in enumerate(vals)}
         self._units: list[Step | Fused] = []
         for unit in plan.units:
             apart = isinstance(unit, Fused) and getattr(unit.kernel, "parted", False)
             self._units += unit.parts() if isinstance(unit, Fused) and apart else [unit]
+            for step in unit.steps if isinstance(unit, Fused) else ():
+                if step.slot >= FIRST:
+                    shape, dtype = self._specs[step.inputs[0]]
+                    self._specs[step.slot] = (first_shape(shape, step.static[0]), dtype)
 
     def units(self) -> list[tuple[list[str], int, int]]:
         """Return what the plan calls: its operations, the bytes that it reads and that it writes.

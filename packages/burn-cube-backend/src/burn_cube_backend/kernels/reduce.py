@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from burn_backend import STAGED
 from burn_cube import Kernel
 from burn_cube_backend.code import UNITS, Code
 from burn_cube_backend.engine import Engine
@@ -122,6 +123,28 @@ def reduce(engine: Engine, r: Reducer, x: CubeTensor, dims: Dims, keepdim: bool)
     engine.cubes(cube_kernel, (first, *spec[1:]), count * pieces, args)
     last = Reducer(r.op, r.acc, r.acc, r.acc, r.out)
     return reduce(engine, last, part, (1,), False).view(shape, dense(shape))
+
+
+def first_stage(
+    engine: Engine, x: CubeTensor, dims: Ints, keepdim: bool, dtype: DType | None, stage: str
+) -> CubeTensor:
+    """Return what a sum over the first dim and some last ones has after the first of its launches.
+
+    The sum over all these dims of what it returns is the same, bit for bit, as that of x.
+
+    Args:
+        engine: the device, a processor.
+        x: the operand, floats that are summed in their dtype.
+        dims: the last dims; those that are reduced here keep an extent of 1.
+        keepdim: True.
+        dtype: of the sum.
+        stage: `STAGED`.
+    """
+    r = reducer("sum", x.dtype, dtype)
+    assert r is not None and keepdim and stage == STAGED  # noqa: S101 - as the recorder says
+    x = engine.solid(x)
+    ahead = reduce_cpu.first_dims(engine, r, x, (0, *dims))
+    return reduce(engine, r._replace(out=r.acc), x, ahead, True) if ahead else x
 
 
 # ---- the entries -------------------------------------------------------------------------------

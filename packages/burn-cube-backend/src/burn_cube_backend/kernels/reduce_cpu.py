@@ -8,6 +8,7 @@ so that every line of the cache is read once. Long reductions with few results a
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from math import prod
 from typing import Any, NamedTuple
 
 from burn_cube import Kernel, Vector
@@ -363,18 +364,23 @@ def _keep(engine: Engine, key: Any, plan: Plan) -> None:
 def first_dims(engine: Engine, r: Any, x: CubeTensor, gone: Ints) -> Ints:
     """Return dims to reduce in a launch of their own, where two launches beat one.
 
-    Dims that do not merge into one would be walked element by element. The leading ones go first:
-    their columns are all that lies behind them.
+    Dims that do not merge into one would be walked element by element. The last ones go first if
+    they are rows that fill vectors: memory is read as it lies. Else the leading ones do: their
+    columns are all that lies behind them.
     """
     if engine.client.name != "cpu" or r.op.startswith("arg") or 0 in x.shape:
         return ()
     many = [k for k in gone if x.shape[k] > 1]
-    ahead: list[int] = []
+    runs: list[list[int]] = []
     for k in many:
-        if ahead and x.strides[ahead[-1]] != x.strides[k] * x.shape[k]:
-            return tuple(ahead)
-        ahead.append(k)
-    return ()
+        if not runs or x.strides[runs[-1][-1]] != x.strides[k] * x.shape[k]:
+            runs.append([])
+        runs[-1].append(k)
+    if len(runs) < 2:
+        return ()
+    first, last = runs[0], runs[-1]
+    rows = x.strides[last[-1]] == 1 and prod([x.shape[k] for k in last]) >= SHORT
+    return tuple(last if rows else first)
 
 
 def of_bytes(r: Any, start: Any) -> tuple[Any, Any]:
