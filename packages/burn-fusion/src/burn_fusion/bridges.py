@@ -16,6 +16,7 @@ from burn_fusion.extents import is_elementwise
 if TYPE_CHECKING:
     from burn_fusion.groups import Grouping
     from burn_fusion.plan import Step
+    from burn_ir import Entry
 
 # Views that show each element once, so that what lies before them can be written through them.
 _WHOLE = ("permute", "reshape", "squeeze", "unsqueeze", "flip")
@@ -30,6 +31,11 @@ _COSTLY = ("exp", "log", "sin", "cos", "tan", "pow", "erf", "gelu", "sigmoid", "
 def is_view(step: Step) -> bool:
     """Return whether a step shows elements of its input in other places."""
     return step.entry.name in _VIEWS
+
+
+def is_costly(entry: Entry) -> bool:
+    """Return whether an operation takes longer than to write an element and to read it."""
+    return any(word in f"{entry.name} {entry.expr}" for word in _COSTLY)
 
 
 class _Link(NamedTuple):
@@ -229,5 +235,5 @@ class _Bridges:
         return asked
 
     def _is_costly(self, space: int, members: set[int]) -> bool:
-        entries = [self.grouping.steps[k].entry for k in members if self.space[k] == space]
-        return any(word in f"{e.name} {e.expr}" for e in entries for word in _COSTLY)
+        steps = self.grouping.steps
+        return any(is_costly(steps[k].entry) for k in members if self.space[k] == space)

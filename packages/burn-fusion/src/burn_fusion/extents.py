@@ -21,6 +21,8 @@ Classes = tuple[int, ...]
 # A slot, or what stands for a shape that no value has.
 Node = Any
 
+# Arrays and operations of one kernel, at most.
+MOST_ARRAYS, MOST_PARTS = 24, 160
 _ALIKE = ("softmax", "log_softmax", "contiguous")
 
 

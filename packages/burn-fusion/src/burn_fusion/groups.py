@@ -18,6 +18,8 @@ from typing import TYPE_CHECKING, Any
 from burn_backend import CORES, LEAVES, Form, Fuser, Group, Part
 from burn_fusion.bridges import bridge, is_view
 from burn_fusion.extents import (
+    MOST_ARRAYS,
+    MOST_PARTS,
     Extents,
     Node,
     TensorOf,
@@ -27,12 +29,11 @@ from burn_fusion.extents import (
     reduced_dims,
 )
 from burn_fusion.heads import attach, draw
+from burn_fusion.sinking import sink
 
 if TYPE_CHECKING:
     from burn_fusion.plan import Step
 
-# Arrays and operations of one kernel, at most.
-MOST_ARRAYS, MOST_PARTS = 24, 160
 _ROW_VIEWS = ("expand", "squeeze", "unsqueeze", "reshape")
 
 
@@ -99,11 +100,12 @@ def units_of(
         draws: random numbers go into kernels.
     """
     steps = _wanted(steps, live)
-    grouping = Grouping(steps, tensor, fuser, apart)
+    grouping = Grouping(steps, tensor, fuser, apart, live)
     for k in range(len(steps)):
         grouping.place(k)
     grouping.join()
     if apart is not None:
+        sink(grouping)
         attach(grouping, live)
         bridge(grouping, live)
         if draws:
@@ -157,9 +159,15 @@ class Grouping:
     """Groups as they grow; group k begins as step k, `before` and `after` are sets of bits."""
 
     def __init__(
-        self, steps: Sequence[Step], tensor: TensorOf, fuser: Fuser, apart: Apart | None
-    ) -> None:
+        self, steps: Sequence[Step], tensor: TensorOf, fuser: Fuser, apart: Apart | None,
+        live: Sequence[int],
+    ) -> None:  # fmt: skip
         self.steps = steps
+        self.live = frozenset(live)
+        self.users: dict[int, list[int]] = {}
+        for k, step in enumerate(steps):
+            for s in step.reads():
+                self.users.setdefault(s, []).append(k)
         self.tensor = tensor
         self.fuser = fuser
         self.apart = apart
@@ -281,10 +289,14 @@ class Grouping:
             own = self.rows[g]
             if own is not None and own.key != rows.key:
                 return False, None
-        steps = [self.steps[k] for k in (*self.members[a], *self.members[b])]
+        return self.fit([*self.members[a], *self.members[b]], rows), rows
+
+    def fit(self, members: Sequence[int], rows: _Rows) -> bool:
+        """Return whether steps can be one kernel along rows."""
+        steps = [self.steps[k] for k in members]
         made = {s for step in steps for s in step.writes()}
         fits = self._fits if rows.core is None else self._fits_core
-        return all(fits(step, rows, made) for step in steps), rows
+        return all(fits(step, rows, made) for step in steps)
 
     def _form(self, slot: int, rows: _Rows) -> Form | None:
         return rows.forms.get(self.extents.root(slot))
@@ -340,7 +352,17 @@ class Grouping:
             after |= self.after[g]
             arrays |= self.arrays[g]
         parts = sum(len(self.members[g]) for g in groups)
-        return not (before & after & ~own) and len(arrays) <= MOST_ARRAYS and parts <= MOST_PARTS
+        if before & after & ~own or parts > MOST_PARTS:
+            return False
+        return len(arrays) <= MOST_ARRAYS or len(self.crossing(arrays, groups)) <= MOST_ARRAYS
+
+    def crossing(self, arrays: set[int], groups: Sequence[int]) -> set[int]:
+        """Return the slots that groups as one read from outside, or make for others."""
+        return {
+            s for s in arrays
+            if s in self.live or s not in self.maker or self.group[self.maker[s]] not in groups
+            or any(self.group[k] not in groups for k in self.users.get(s, ()))
+        }  # fmt: skip
 
     def unite(self, groups: Sequence[int]) -> None:
         """Make one group of several, under the number of the first."""
@@ -363,6 +385,7 @@ class Grouping:
             self.members[first] += self.members[g]
             self.members[g] = []
         self.before[first], self.after[first] = before, after
+        self.arrays[first] = self.crossing(self.arrays[first], (first,))
 
     def units(self, live: Sequence[int]) -> list[Step | Fused]:
         """Return groups and lone steps so that each comes after what it reads."""
