@@ -51,8 +51,12 @@ class Extents:
 
     def root(self, node: Node) -> Node:
         """Return what stands for all of one shape."""
-        while (up := self._one.get(node, node)) != node:
+        one, first = self._one, node
+        while (up := one.get(node, node)) != node:
             node = up
+        # Whoever asks next has a short way.
+        while first != node:
+            one[first], first = node, one[first]
         return node
 
     def classes(self, slot: int) -> Classes:
