@@ -1,11 +1,14 @@
 """The BLAS provider, convolution through it, reductions in panels, and pooling, on the cpu."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
 from burn_cube_backend.kernels import blas, conv_blas
 from burn_dispatch import device
 from burn_ir import CATALOG
+from burn_std.dtypes import float32
 
 CPU, FLEX = device("eager-cpu").without_autodiff(), device("flex").without_autodiff()
 RNG = np.random.default_rng(11)
@@ -38,7 +41,7 @@ def normal(*shape, dtype=np.float32):
     ("a", "b"),
     [((3, 4), (4, 5)), ((70, 1), (1, 70)), ((1, 300), (300, 20)), ((30, 200), (200, 1)),
      ((2, 3, 5, 6), (3, 6, 7)), ((129, 200), (200, 251)), ((8, 6, 6), (8, 6, 6)),
-     ((1, 1, 64, 3), (5, 1, 3, 8))],
+     ((1, 1, 64, 3), (5, 1, 3, 8)), ((301, 65), (65, 99)), ((500, 80), (80, 70))],
 )  # fmt: skip
 def test_products_of_every_layout(dtype, a, b):
     x, y = normal(*a, dtype=dtype), normal(*b, dtype=dtype)
@@ -48,8 +51,29 @@ def test_products_of_every_layout(dtype, a, b):
     turned = list(range(x.ndim))
     turned[-2:] = turned[:-3:-1]
     left = c.permute(c.tensor_from_numpy(np.swapaxes(x, -1, -2).copy()), tuple(turned))
-    got = c.to_numpy(c.matmul(left, c.tensor_from_numpy(y)))
-    np.testing.assert_allclose(got, run("matmul", [x, y], (), FLEX)[0], tolerance, tolerance)
+    turned = list(range(y.ndim))
+    turned[-2:] = turned[:-3:-1]
+    right = c.permute(c.tensor_from_numpy(np.swapaxes(y, -1, -2).copy()), tuple(turned))
+    want = run("matmul", [x, y], (), FLEX)[0]
+    for one, other in ((left, c.tensor_from_numpy(y)), (c.tensor_from_numpy(x), right)):
+        got = c.to_numpy(c.matmul(one, other))
+        np.testing.assert_allclose(got, want, tolerance, tolerance)
+
+
+@pytest.mark.parametrize("threads", [2, 4])
+@pytest.mark.parametrize("turned", [False, True])
+@pytest.mark.parametrize(("m", "n"), [(512, 512), (1024, 512), (512, 1024), (2048, 256)])
+def test_threads_have_pieces_of_one_extent(m, n, turned, threads):
+    place = blas.Matrix(512, False, np.zeros(1, np.int64), 4)
+    fake = SimpleNamespace(
+        runtime=SimpleNamespace(threads=threads), products={float32: 0}, entries={float32: 0}
+    )
+    right = place._replace(turned=turned)
+    plan = blas.Blas.plan(fake, float32, (m, n, 512), place, right, (m, n))
+    *_, parts, columns, piece, _, _, _ = plan.tail
+    assert plan.total == parts == threads
+    assert piece * threads == (n if columns else m)
+    assert columns == (m <= n * (4 if turned else 1))
 
 
 def test_the_library_keeps_its_threads_for_others():

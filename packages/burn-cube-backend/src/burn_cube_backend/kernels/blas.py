@@ -34,8 +34,12 @@ _WORTH_A_THREAD = 1 << 18
 # Multiplications up to which the library uses no thread of its own, whatever it may use: below the
 # bound of OpenBLAS for a matrix by a vector, which is its lowest.
 _ALONE = 2048
-# Pieces are multiples of this, so that the library's inner tiles stay whole.
-_GRAIN = 48
+# Pieces are multiples of this, so that the library's inner tiles stay whole; of more, threads would
+# have pieces of different extents.
+_GRAIN = 16
+# Rows for each column from which rows are cut where the right matrix is turned: each piece packs
+# all of the other matrix, and a turned one takes longest.
+_TALL = 4
 # Shapes and layouts whose plans are kept.
 _MOST_PLANS = 4096
 _SYMBOLS = {d.float32: "scipy_cblas_sgemm64_", d.float64: "scipy_cblas_dgemm64_"}
@@ -177,7 +181,8 @@ class Blas:
         m, n, k = shape
         batches, threads = len(x.offsets), self.runtime.threads
         work = m * n * k * batches
-        parts, columns, piece = 1, n >= m, max(m, n)
+        columns = n * (_TALL if y.turned else 1) >= m
+        parts, piece = 1, n if columns else m
         if batches < 2 * threads and threads > 1 and work > _WORTH_A_THREAD:
             extent = n if columns else m
             piece = -(-extent // threads)
