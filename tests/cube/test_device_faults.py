@@ -236,6 +236,30 @@ def test_a_forked_child_uses_the_processor(name: str) -> None:
     assert says(FORKED, BURN_DEVICE=name).splitlines() == ["same", "left 0 True"]
 
 
+APART = """
+import os
+import burn
+device = burn.Device.default()
+kept = [burn.full((n,), 1.0, device=device) + 0 for n in (64, 1 << 16, 3 << 20)]
+assert [t.max().item() for t in kept] == [1.0, 1.0, 1.0]
+child = os.fork()
+if child == 0:
+    sizes = [t.shape for t in kept]
+    del kept
+    made = [burn.full(s, 7.0, device=device) + 0 for s in sizes]
+    print([t.min().item() for t in made], flush=True)
+    os._exit(0)
+os.waitpid(child, 0)
+print([(t.min().item(), t.max().item()) for t in kept])
+"""
+
+
+@pytest.mark.parametrize("name", ["cpu", "eager-cpu"])
+def test_a_forked_child_has_memory_of_its_own(name: str) -> None:
+    said = says(APART, BURN_DEVICE=name).splitlines()
+    assert said == [str([7.0] * 3), str([(1.0, 1.0)] * 3)]
+
+
 @pytest.mark.parametrize("name", ["opencl"])
 def test_a_forked_child_is_told_to_open_a_device_of_its_own(name: str) -> None:
     said, after = says(FORKED, BURN_DEVICE=name).splitlines()

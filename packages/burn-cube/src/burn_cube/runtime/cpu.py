@@ -59,7 +59,9 @@ class _Block:
             self.address = -(-self.data.ctypes.data // 64) * 64
             return
         try:
-            self.data = mmap.mmap(-1, size + HUGE)
+            # Without flags it would be shared memory: a forked child would write into ours, and
+            # there are no huge pages for it.
+            self.data = mmap.mmap(-1, size + HUGE, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
         except (OSError, ValueError) as error:
             raise MemoryError(str(error)) from error
         start = ctypes.addressof(ctypes.c_char.from_buffer(self.data))
