@@ -31,6 +31,10 @@ def made(seed: int) -> tuple[list[Span], list[int], list[Wish], dict[int, Span],
         ends += [-1 - j for j, s in inputs.items() if s.last == block.first]
         if ends and dice.random() < 0.7:
             wishes.append(Wish(block.first, k, dice.choice(ends)))
+        walks = [j for j, b in enumerate(blocks) if block.first < b.last <= block.last and j != k]
+        if walks and dice.random() < 0.5:
+            j = dice.choice(walks)
+            wishes.append(Wish(block.first, k, j, blocks[j].last - block.first))
     wishes.sort()
     return blocks, results, wishes, inputs, launches
 
@@ -40,7 +44,7 @@ def check(
     inputs: dict[int, Span], launches: int,
 ) -> None:  # fmt: skip
     """Play the launches: every block keeps what was written until its last launch."""
-    wished = {(w.launch, w.out, w.x) for w in wishes}
+    wished = {(w.launch, w.out, w.x, w.launch + w.more) for w in wishes}
     sizes = {-1: found.size, **{r: blocks[r].size for r in results}}
     for a, (one, at) in enumerate(found.places):
         assert at % 64 == 0 and at + blocks[a].size <= sizes[one]
@@ -55,15 +59,15 @@ def check(
             )
             if x.first > ends[1] or y.first > ends[0]:
                 continue
-            # They meet in the one launch that writes over what it reads, at the same place.
+            # They meet in the launches that write over what they read, at the same place.
             late, early = (a, b) if x.first >= y.first else (b, a)
-            assert at == place and blocks[late].first == blocks[early].last
-            assert (blocks[late].first, late, early) in wished
+            assert at == place and blocks[late].size == blocks[early].size
+            assert (blocks[late].first, late, early, blocks[early].last) in wished
     assert len(set(found.over.values())) == len(found.over)
     for r, k in found.over.items():
         assert blocks[r].size == inputs[k].size
-        met = (blocks[r].first, r, -1 - k) in wished and inputs[k].last == blocks[r].first
-        assert inputs[k].last < blocks[r].first or met
+        met = (blocks[r].first, r, -1 - k, blocks[r].first) in wished
+        assert inputs[k].last < blocks[r].first or (met and inputs[k].last == blocks[r].first)
         assert all(host != r or b == r for b, (host, _) in enumerate(found.places))
 
 
@@ -90,6 +94,15 @@ def test_an_heir_takes_the_place_of_what_it_succeeds() -> None:
     assert arranged(blocks, [0, 1], wishes, inputs, {0: 1, 1: 0}, 4).over == {0: 1, 1: 0}
     assert sorted(arranged(blocks, [0, 1], wishes, inputs, {}, 4).over) == [0, 1]
     assert arranged(blocks, [0, 1], wishes[:1], inputs, {}, 4).over == {0: 0}
+
+
+def test_launches_that_walk_through_a_block_write_over_it() -> None:
+    blocks = [Span(512, 0, 5), Span(512, 3, 8)]
+    walk = [Wish(3, 1, 0, 2)]
+    assert arranged(blocks, [], walk, {}, {}, 9).places == [(-1, 0), (-1, 0)]
+    assert arranged(blocks, [0], walk, {}, {}, 9).places == [(0, 0), (-1, 0)]
+    later = [Span(512, 0, 6), blocks[1]]  # somebody reads it after the walk
+    assert arranged(later, [], walk, {}, {}, 9).size == 1024
 
 
 def test_temporaries_lie_in_results_that_are_not_written_yet() -> None:

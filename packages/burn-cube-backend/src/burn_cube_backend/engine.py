@@ -249,6 +249,15 @@ class Engine:
         else:
             program.launch(cubes, args)
 
+    def walked(self, out: CubeTensor, x: CubeTensor, launches: int) -> None:
+        """Say that the last so many launches may write one tensor over another.
+
+        They walk through both: each writes over elements that it alone reads.
+        """
+        log = self.client.log
+        if log is not None and log.thread == threading.get_ident():
+            log.walked(out.buf, x.buf, launches)
+
     def loaded(self, make: Callable[..., Kernel], spec: tuple[Any, ...]) -> Program:
         """Return the kernel of a function and its arguments, compiled at the first call."""
         key = (make, spec)

@@ -176,6 +176,15 @@ class LaunchLog:
                 number = given[1] if given[0] == "block" else -1 - given[1]
                 self.wishes.append(Wish(len(self.calls) - 1, to[1], number))
 
+    def walked(self, out: DeviceArray, x: DeviceArray, launches: int) -> None:
+        """Note that the last so many launches may write one block over another: see `Wish`."""
+        to, given = self.base_of(out), self.base_of(x)
+        if to is None or given is None or not to[0] == given[0] == "block":
+            return
+        if out.offset == 0 == x.offset:
+            first = len(self.calls) - launches
+            self.wishes.append(Wish(first, to[1], given[1], launches - 1))
+
     def native(
         self, call: Call, guard: AbstractContextManager[Any] | None, keep: Any,
         writes: Sequence[int] | None = None,

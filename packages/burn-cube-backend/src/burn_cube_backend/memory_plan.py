@@ -41,11 +41,18 @@ class Span:
 
 
 class Wish(NamedTuple):
-    """A launch may write `out` over `x`, a block or, as -1 - k, the input k."""
+    """A launch may write `out` over `x`, a block or, as -1 - k, the input k.
+
+    Attributes:
+        launch: which one.
+        out, x: numbers of what is written and of what is read.
+        more: further launches that walk through both, each writing over what it alone reads.
+    """
 
     launch: int
     out: int
     x: int
+    more: int = 0
 
 
 class Arrangement(NamedTuple):
@@ -131,7 +138,7 @@ def _taken_over(
     inputs: Mapping[int, Span], heirs: Mapping[int, int],
 ) -> dict[int, int]:  # fmt: skip
     """Return which input's memory each result may take; the one that it succeeds comes first."""
-    in_place = {(w.out, -1 - w.x): w.launch for w in wishes if w.x < 0}
+    in_place = {(w.out, -1 - w.x): w.launch for w in wishes if w.x < 0 and not w.more}
 
     def fits(r: int, k: int) -> bool:
         span, given = blocks[r], inputs[k]
@@ -156,6 +163,7 @@ def _rooted(
 ) -> list[int]:
     """Return the block that each one shares its place with: the last that is written over it."""
     after: dict[int, int] = {}
+    before: dict[int, int] = {}
     taken: set[int] = set(over)
     own = set(results)
     for w in wishes:
@@ -163,8 +171,14 @@ def _rooted(
             continue
         x, out = blocks[w.x], blocks[w.out]
         # What it reads was made before, so that no two can wait for each other.
-        if x.first < w.launch == x.last == out.first and x.size == out.size:
+        met = w.launch == out.first and w.launch + w.more == x.last
+        # No two walks through the same place may meet.
+        earlier, later = before.get(w.x), after.get(w.out)
+        alone = earlier is None or blocks[earlier].last < w.launch
+        alone = alone and (later is None or x.last < blocks[later].first)
+        if x.first < w.launch and met and alone and x.size == out.size:
             after[w.x] = w.out
+            before[w.out] = w.x
             taken.add(w.out)
     roots = []
     for k in range(len(blocks)):

@@ -212,6 +212,7 @@ def _written(
         numbers.setdefault(n.call, []).append(n)
     for w in log.wishes:
         wishes.setdefault(w.launch, []).append(w)
+    places = {piece.call: k for k, piece in enumerate(pieces)}
     for piece in pieces:
         call, at = log.calls[piece.call], made.words
         shift = at - log.starts[piece.call]
@@ -226,8 +227,9 @@ def _written(
             n._replace(word=n.word + shift, call=now) for n in numbers.get(piece.call, ())
         ]
         for w in wishes.get(piece.call, ()):
-            if w.x in bases:
+            # A walk is one only while nothing was put between its launches.
+            if w.x in bases or (w.more and places.get(w.launch + w.more) != now + w.more):
                 continue
             x = piece.instead.get(w.x, w.x) if w.x >= 0 else w.x
-            made.wishes.append(Wish(now, piece.instead.get(w.out, w.out), x))
+            made.wishes.append(Wish(now, piece.instead.get(w.out, w.out), x, w.more))
     return made

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from burn_autodiff.rules.pieces import add_some, kernel_or_parts, transpose
+from burn_autodiff.rules.pieces import kernel_or_parts, transpose
 from burn_autodiff.rules.table import Call, Grads, Tensor, rule
 from burn_std.dtypes import int64
 
 
-def _steps(c: Call, x: Tensor, start: int, stop: int) -> Tensor:
-    """Return steps of a sequence as rows of one matrix."""
-    n, size = x.shape[1:]
-    if start or stop < x.shape[0]:
-        x = c.ops.slice(x, (1, 1, 1), (start, 0, 0), (stop, n, size))
-    return c.ops.reshape(x, ((stop - start) * n, size))
+def _rows(c: Call, x: Tensor) -> Tensor:
+    """Return the steps of a sequence as rows of one matrix."""
+    count, n, size = x.shape
+    return c.ops.reshape(x, (count * n, size))
 
 
 @rule(
@@ -44,17 +42,17 @@ def recurrent(
         g_gates if keep and not plain else None, g_cells if keep and lstm else None, lengths,
         cell, reverse,
     )  # fmt: skip
-    count = out.shape[0]
-    e = e if cell == "gru" else d
-    flat = _steps(c, d, 0, count)
-    side = flat if e is d else _steps(c, e, 0, count)
+    flat = _rows(c, d)
+    side = _rows(c, e) if cell == "gru" else flat
+    turned = transpose(c, flat)
     gx = gw = gu = gb = gs = None
     if c.need[0]:
         gx = ops.reshape(ops.matmul(flat, weight_ih), x.shape)
     if c.need[3]:
-        gw = ops.matmul(transpose(c, flat), _steps(c, x, 0, count))
+        gw = ops.matmul(turned, _rows(c, x))
     if c.need[4]:
-        gu = _of_recurrent(c, e, h, out, lengths, reverse)
+        behind = turned if side is flat else transpose(c, side)
+        gu = ops.matmul(behind, _rows(c, _before(c, h, out, lengths, reverse)))
     if c.need[5]:
         gb = ops.sum(flat, (0,), False, None)
     if c.need[6]:
@@ -62,24 +60,20 @@ def recurrent(
     return gx, dh, dc if lstm else None, gw, gu, gb, gs, None
 
 
-def _of_recurrent(
-    c: Call, e: Tensor, h: Tensor, out: Tensor, lengths: Tensor, reverse: bool
-) -> Tensor:
-    """Return e^T times the states that the steps began with: the first one, then the outputs.
+def _before(c: Call, h: Tensor, out: Tensor, lengths: Tensor, reverse: bool) -> Tensor:
+    """Return the states that the steps began with: the first one, then the outputs.
 
     A step of a sequence that has ended has no gradient, so that its state does not matter.
     """
     ops, count = c.ops, out.shape[0]
     if not count:
-        return ops.full(e.dtype, (e.shape[2], h.shape[1]), 0)
-    begin, rest = (count - 1, (0, count - 1)) if reverse else (0, (1, count))
-    states = (1, count) if reverse else (0, count - 1)
-    made = ops.matmul(transpose(c, _steps(c, e, begin, begin + 1)), h)
+        return out
+    first = ops.unsqueeze(h, (0,))
     if count == 1:
-        return made
-    before = ops.slice(out, (1, 1, 1), (states[0], 0, 0), (states[1], *out.shape[1:]))
+        return first
+    start, stop = (1, count) if reverse else (0, count - 1)
+    rest = ops.slice(out, (1, 1, 1), (start, 0, 0), (stop, *out.shape[1:]))
     if reverse and lengths is not None:  # sequences begin at their ends
         numbers = ops.unsqueeze(ops.arange(int64, count - 1, 1, 1), (1, 2))
-        before = ops.where(ops.lt(numbers, ops.unsqueeze(lengths, (1,))), before, h)
-    left = transpose(c, _steps(c, e, *rest))
-    return add_some(c, ops.matmul(left, _steps(c, before, 0, count - 1)), made)
+        rest = ops.where(ops.lt(numbers, ops.unsqueeze(lengths, (1,))), rest, h)
+    return ops.cat([rest, first] if reverse else [first, rest], 0)

@@ -208,7 +208,9 @@ def recurrent_backward(
     panel = tiles.panel((w, w.strides[0], w.strides[1], depth), columns=tiles.vectors)
     out, h = engine.row_major(out), engine.row_major(h)
     gates, cells = engine.row_major(gates), engine.row_major(cells)
-    g, g_gates, g_cells = (_rows(engine, x) for x in (g, g_gates, g_cells))
+    g_gates, g_cells = _rows(engine, g_gates), _rows(engine, g_cells)
+    if g is not None and g.strides[-1] != 1:
+        g = copied(engine, g)
     start = None if c is None else engine.row_major(c)
     passes = gru or masked
     rest = given(g_last) if g_last is not None else None
@@ -247,9 +249,15 @@ def recurrent_backward(
         options = (rest is not None, g is not None, g_gates is not None, g_cells is not None)
         spec = tiles.spec(cell, masked, *options)
         args += [t, before if inner else -1, depth if at >= 0 else 0, hidden]
+        if g is not None:
+            args.append(g.strides[1])
         tiles.run(backward_kernel, spec, depth, args)
         rest = rests[turn % 2] if passes else None
         at = t
+    # Where no tile computes lanes of another once more, gates can make room for their gradients:
+    # half of what a backward has in the cache.
+    if lstm and hidden % tiles.width == 0:
+        engine.walked(d_gates, gates, count)
     dh = engine.empty(h.shape, dtype)
     args = [*_at(behind, at), panel.buf, 0, *_at(dh)]
     if rest is not None:

@@ -284,6 +284,7 @@ def backward_kernel(s: Spec) -> Kernel:
         if gru:
             f.buffer("start")
     step, before, depth, hidden = (code.place(p) for p in ("step", "before", "depth", "hidden"))
+    g_row = code.place("g_row") if outs else hidden
     many = 4 if lstm else 3 if gru else 1
 
     def body(tile: Val, rows: list[Val], lane: Val) -> None:
@@ -302,7 +303,7 @@ def backward_kernel(s: Spec) -> Kernel:
         place = row * hidden + lane
         length = None if lengths is None else lengths[row]
         active = None if length is None else f.spread(length > step)
-        whole = dh + f.load("g", place) if outs else dh
+        whole = dh + f.load("g", row * g_row + lane) if outs else dh
         wide = row * many * hidden + lane
 
         def gate(name: str, k: int) -> Val:
