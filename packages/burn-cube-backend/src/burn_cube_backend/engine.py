@@ -254,8 +254,10 @@ class Engine:
 
         They walk through both: each writes over elements that it alone reads.
         """
-        log = self.client.log
-        if log is not None and log.thread == threading.get_ident():
+        log = self.log
+        if log is None or log.thread != threading.get_ident():
+            return
+        if out.buf is not None and x.buf is not None:
             log.walked(out.buf, x.buf, launches)
 
     def loaded(self, make: Callable[..., Kernel], spec: tuple[Any, ...]) -> Program:
