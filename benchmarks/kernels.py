@@ -292,9 +292,9 @@ def main() -> None:
             "openblas_coretype": os.environ.get("OPENBLAS_CORETYPE", "chosen by OpenBLAS"),
             "columns": "first ours, then PyTorch",
         }  # fmt: skip
-        if options.json.exists():
-            rows = json.loads(options.json.read_text())["rows"] | rows
-        text = json.dumps({"facts": facts, "rows": rows}, indent=1)
+        known = json.loads(options.json.read_text()) if options.json.exists() else {}
+        rows = known.get("rows", {}) | rows
+        text = json.dumps(known | {"facts": facts, "rows": rows}, indent=1)
         options.json.write_text(text + "\n")
 
 

@@ -1,12 +1,15 @@
 """Kernels of burn-cube on this machine's processor: ours beside numpy and PyTorch, in one run.
 
-    python benchmarks/kernels_cpu.py [--device cpu|opencl] [--json FILE] [--quick]
+    python benchmarks/kernels_cpu.py [--device cpu|opencl] [--only PART] [--json FILE] [--quick]
 
 Prints medians in microseconds and ratios; PyTorch is measured when it is installed. The marks are
 those of performance.md, section Kernels: map kernels 0.95 of copy bandwidth into pooled memory
 (0.9 on PoCL), exp 2.5 times and tanh and gelu 6 times PyTorch at 1 M, row softmax 1.3 times, own
 matrix product 0.85 of the BLAS of numpy, a launch at most 3 microseconds; compile of a map kernel
-under 25 ms, from the disk cache under 3 ms.
+under 25 ms, from the disk cache under 3 ms. Bandwidths of maps stand beside that of the copy.
+
+The file of results is that of `kernels.py`: the rows of a device with so many threads
+(`BURN_NUM_THREADS`) stand under their names there, and those that a run leaves out stay.
 """
 
 from __future__ import annotations
@@ -14,7 +17,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import platform
 import statistics
 import subprocess
 import sys
@@ -147,6 +149,14 @@ class Run:
         ]
         print(f"{name:34} {'  '.join(parts)}   {' '.join(ratios)}", flush=True)
 
+    def share(self, name: str, n: int, arrays: int) -> None:
+        """Note and print the bandwidth of a map over n elements as a share of the copy's."""
+        mine, copied = (self.rows[f"{k} {n}"]["ours"] for k in (name, "copy"))
+        rate = 4 * n * arrays / mine / 1e3
+        self.rows[f"{name} {n}"] |= {"GB/s": rate, "of copy": arrays / 2 * copied / mine}
+        share = self.rows[f"{name} {n}"]["of copy"]
+        print(f"{'':34} {rate:.0f} GB/s, {share:.2f} of the copy", flush=True)
+
     def time(self, program: Any, cubes: int | tuple[int, ...], args: tuple[Any, ...]) -> float:
         """Return the median time of a launch and its completion."""
         grid = (*((cubes,) if isinstance(cubes, int) else cubes), 1, 1)[:3]
@@ -196,10 +206,12 @@ def maps(run: Run, n: int) -> None:
         if name in fast:
             times["torch"] = median_us(fast[name], run.rounds)
         run.row(f"{name} {n}", **times)
+        if name in ("copy", "add"):
+            run.share(name, n, len(args))
 
 
-def rows_and_products(run: Run) -> None:
-    """Row softmax and the matrix product written in the language."""
+def rows_of_softmax(run: Run) -> None:
+    """Row softmax written in the language."""
     device = run.device
     rng = np.random.default_rng(0)
     host = rng.standard_normal((4096, 1024)).astype(np.float32)
@@ -212,6 +224,12 @@ def rows_and_products(run: Run) -> None:
         peer = torch.from_numpy(host)
         times["torch"] = median_us(lambda: torch.softmax(peer, 1), run.rounds)
     run.row("softmax 4096x1024", **times)
+
+
+def products(run: Run) -> None:
+    """The matrix product written in the language."""
+    device = run.device
+    rng = np.random.default_rng(0)
     rows, vectors = 8, 2
     for n in (512, 1024):
         a, b = (rng.standard_normal((n, n)).astype(np.float32) for _ in range(2))
@@ -263,23 +281,37 @@ def latency(run: Run) -> None:
             run.row(f"first use of gelu, {word}", ours=float(done.stdout.split()[-1]) * 1e6)
 
 
+PARTS: dict[str, Callable[[Run], None]] = {
+    "launch": latency,
+    "maps 65536": lambda run: maps(run, 1 << 16),
+    "maps 1M": lambda run: maps(run, 1 << 20),
+    "maps 16M": lambda run: maps(run, 1 << 24),
+    "softmax": rows_of_softmax,
+    "matmul": products,
+}
+
+
 def main() -> None:
-    """Run everything and keep the rows."""
+    """Run the parts and keep the rows."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--device", default="cpu")
+    parser.add_argument("--only", default="", help="parts with this in their name")
     parser.add_argument("--json", type=Path)
     parser.add_argument("--quick", action="store_true")
     options = parser.parse_args()
     device = bc.client(options.device)
-    print(f"{device!r}, {device.properties.units} threads, numpy {np.__version__}")
+    threads = device.properties.units
+    print(f"{device!r}, {threads} threads, numpy {np.__version__}")
     run = Run(device, options.quick)
-    latency(run)
-    for n in (1 << 16, 1 << 20, 1 << 24):
-        maps(run, n)
-    rows_and_products(run)
+    for name, part in PARTS.items():
+        if options.only in name:
+            part(run)
     if options.json:
-        facts = {"device": options.device, "machine": platform.machine(), "unit": "us"}
-        options.json.write_text(json.dumps({**facts, "rows": run.rows}, indent=1) + "\n")
+        key = f"language on {options.device}, {threads} thread{'s' if threads > 1 else ''}"
+        known = json.loads(options.json.read_text()) if options.json.exists() else {}
+        date = {"date": time.strftime("%Y-%m-%d")}
+        known[key] = known.get(key, {}) | {k: date | v for k, v in run.rows.items()}
+        options.json.write_text(json.dumps(known, indent=1) + "\n")
 
 
 if __name__ == "__main__":
