@@ -63,13 +63,11 @@ class FusedRandom(FusedMap):
         shape = broadcast_shape([extents, *[x.shape for x in tensors]])
         arrays = [x for x in tensors if x.buf is not None]
         results = len(self.group.outputs)
+        own = dense(shape)  # a place's number is drawn by where it stands, not where it lies
         walks = Walks(
-            shape,
-            [broadcast_strides(x.shape, x.strides, shape) for x in arrays],
-            (0,) * len(arrays),
-            [dense(shape)] * results,
-            (0,) * results,
-            (shape,) * results,
-        )
+            shape, [broadcast_strides(x.shape, x.strides, shape) for x in arrays],
+            (0,) * len(arrays), [own] * results, (0,) * results, (shape,) * results,
+            (own,) * results,
+        )  # fmt: skip
         bare = tuple([x.buf is None for x in tensors])
         return self.launch_on(walks, arrays, bare, absent, what)
