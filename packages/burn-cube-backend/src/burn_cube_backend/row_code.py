@@ -216,11 +216,17 @@ class Order:
             else:
                 return
 
+    def _doubles(self, walk: int) -> bool:
+        here = self.folds[walk] if walk < len(self.folds) else []
+        return any(self.group.parts[p].name in ("argmax", "argmin") for p in here)
+
     def _room(self, p: int, last: int, taken: set[int]) -> int | None:
         """Return the result in whose memory a part can wait until its last walk."""
         if p in self.writes[self.levels[p]]:
             return p
-        for walk in range(self.walks() - 1, last - 1, -1):
+        # A walk for a place goes over the row twice, and must not find what it wrote itself.
+        first = last + 1 if self._doubles(last) else last
+        for walk in range(self.walks() - 1, first - 1, -1):
             for other in self.writes[walk]:
                 same = self.group.parts[other].dtype is self.group.parts[p].dtype
                 # What is written is read again itself if it is kept too.

@@ -267,7 +267,7 @@ def vector_width(engine: Engine, out: DType, tensors: Sequence[CubeTensor], coun
     """
     if engine.client.properties.kind != "gpu" or count < 1 << 14:
         return 1
-    width = 16 // max(out.itemsize, *(x.dtype.itemsize for x in tensors))
+    width = 16 // max([out.itemsize, *(x.dtype.itemsize for x in tensors)])
     width = min(width, LANES)
     even = count % width == 0 and all(x.offset % width == 0 for x in tensors)
     return width if even else 1
@@ -286,7 +286,7 @@ def row_width(
     if any(m[-1] != 1 for m in merged):
         return 1
     even = [extents[-1], *(x.offset for x in tensors), *(s for m in merged for s in m[:-1])]
-    width = min(16 // max(out.itemsize, *(x.dtype.itemsize for x in tensors)), LANES)
+    width = min(16 // max([out.itemsize, *(x.dtype.itemsize for x in tensors)]), LANES)
     while width > 1 and any(n % width for n in even):
         width //= 2
     return width
