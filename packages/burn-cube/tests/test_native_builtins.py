@@ -27,7 +27,7 @@ def runtime():
 def test_what_dicts_and_lists_hold_is_compared_by_identity(runtime):
     a, b = Part(), Part()
     held, rows = {"a": a, "b": b}, [a, b]
-    same = runtime.same_objects([held, rows, {}, []])
+    same = runtime.frames().same_objects([held, rows, {}, []])
     assert same() is True
     held["b"] = Part()
     assert same() is False
@@ -51,7 +51,7 @@ def test_what_dicts_and_lists_hold_is_compared_by_identity(runtime):
 def test_it_takes_no_references(runtime):
     a = Part()
     held = {"a": a}
-    same = runtime.same_objects([held])
+    same = runtime.frames().same_objects([held])
     before = sys.getrefcount(a), sys.getrefcount(held)
     for _ in range(100):
         assert same()

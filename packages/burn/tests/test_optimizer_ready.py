@@ -137,3 +137,16 @@ def test_containers_of_a_model():
 
     model.other = Named(a=Linear(2, 2, device=device))
     assert containers_of(model) is None
+
+
+def test_an_optimizer_that_is_gone_is_gone_at_once(device):
+    model, opt = model_of(device), Adam(lr=0.01)
+    for _ in range(STEPS):
+        stepped(opt, model)
+    gone = weakref.ref(opt)
+    gc.disable()
+    try:
+        del opt
+        assert gone() is None
+    finally:
+        gc.enable()

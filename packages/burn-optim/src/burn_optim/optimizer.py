@@ -327,13 +327,13 @@ class Optimizer:
         parts = self._parts.find(owned, missing)
         if parts is None:
             parts = self._divided(model, owned, found)
-            self._parts.keep(owned, missing, parts)
+            self._parts.keep(self, owned, missing, parts)
         used = []
         for part in parts:
             first = part.params[0]
             ctx = plain_context(first)
             given: list[Any] = [ctx.make(found[k].v) for k in part.places]
-            part.owner._update_together(ctx, part, given, self._rate(part.group, lr), skip)
+            part.owner(self)._update_together(ctx, part, given, self._rate(part.group, lr), skip)
             used.append(first.b.resource.backend)
         return used
 
@@ -352,7 +352,7 @@ class Optimizer:
             key = (id(owner), id(p.b.resource), p.dtype, id(state["step"]), tuple(state))
             part = parts.get(key)
             if part is None:
-                part = parts[key] = Part(owner, group)
+                part = parts[key] = Part(group)
             part.places.append(k)
             part.params.append(p)
         if not parts:
@@ -362,7 +362,7 @@ class Optimizer:
                 remedy="Is the model on an autodiff device, and did it make the loss?",
             )
         for part in parts.values():
-            part.settle()
+            part.settle(part.owner(self))
         return [*parts.values()]
 
     def _begin(

@@ -100,8 +100,7 @@ class Part:
     """Parameters that one operation updates.
 
     Attributes:
-        owner: the optimizer whose they are.
-        group: theirs.
+        group: theirs, None of those in none.
         places: of them among the parameters of the model.
         params: the parameters.
         states: theirs.
@@ -112,18 +111,20 @@ class Part:
     """
 
     __slots__ = (
-        "alone", "columns", "counts", "group", "names", "owner", "params", "places", "states",
+        "alone", "columns", "counts", "group", "names", "params", "places", "states",
     )  # fmt: skip
 
-    def __init__(self, owner: Optimizer, group: Group | None) -> None:
-        self.owner = owner
+    def __init__(self, group: Group | None) -> None:
         self.group = group
         self.places: list[int] = []
         self.params: list[Parameter] = []
 
-    def settle(self) -> None:
+    def owner(self, optimizer: Optimizer) -> Optimizer:
+        """Return whose they are; an optimizer that held itself would live until collected."""
+        return optimizer if self.group is None else self.group.optimizer
+
+    def settle(self, owner: Optimizer) -> None:
         """Find what belongs to the parameters, once all are there."""
-        owner = self.owner
         self.states = states = [owner._state[p] for p in self.params]
         self.names = [n for n in owner.slots if n in states[0]]
         self.columns: dict[str, list[Tensor]] = {
@@ -164,14 +165,15 @@ class Parts:
                 return None
         return self._parts
 
-    def keep(self, owned: Owned, missing: list[int], parts: list[Part]) -> None:
+    def keep(
+        self, optimizer: Optimizer, owned: Owned, missing: list[int], parts: list[Part]
+    ) -> None:
         """Keep the parts of a step."""
         self._of, self._missing, self._parts = owned, missing, parts
         self._contexts = [p.b for p, _ in owned]
-        owners = {id(part.owner): part.owner for part in parts}
         states = [s for part in parts for s in part.states]
         # The count of parameters that share theirs with others is a new tensor at every step.
         backend = parts[0].params[0].b.resource.backend
         steady = all(part.alone for part in parts)
-        dicts = [o._state for o in owners.values()] + states
-        self._held = Held(backend, dicts) if steady else None
+        stores = {id(s): s for s in (part.owner(optimizer)._state for part in parts)}
+        self._held = Held(backend, [*stores.values(), *states]) if steady else None

@@ -72,7 +72,7 @@ op("batch_norm", "x weight? bias? mean? var?", "training eps@", nn.batch_norm, "
    accepts="float", outputs="out used_mean used_var", derived="norm")
 op("batch_norm_backward", "g x weight? mean var", "training eps@", nn.batch_norm_backward, "opaque",
    "gradients of batch_norm through its output: (x, weight, bias)", accepts="float",
-   outputs="gx gweight gbias", derived="norm")
+   outputs="gx gweight gbias", differentiable=False, derived="norm")
 op("attention", "q^ k^ v^ mask?", "causal gqa scale@", nn.attention, "opaque",
    "softmax(q k^T scale + mask) v; a row masked everywhere is 0: (out, log2 of sum(exp(scores)))",
    accepts="float", outputs="out sums", cost="compute", autocast="lower", edges="masked_row_zero",
