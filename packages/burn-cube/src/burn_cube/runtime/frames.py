@@ -181,9 +181,9 @@ def host_frames() -> Frames | None:
     """Return the frames of devices that are no processor, None where no compiler is installed."""
     if find_spec("llvmlite") is None:
         return None
-    from burn_cube.runtime.llvm_jit import Jit  # needs llvmlite
+    from burn_cube.runtime.llvm_jit import jit  # needs llvmlite
 
-    return Frames(Jit())
+    return Frames(jit())
 
 
 # ---- the trial ---------------------------------------------------------------------------------

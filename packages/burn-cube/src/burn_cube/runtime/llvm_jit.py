@@ -57,9 +57,11 @@ class Jit:
             "cpu": cpu, "features": features, "opt": 2, "reloc": "pic", "codemodel": "small",
         }  # fmt: skip
         self._tm = self._target.create_target_machine(**self._settings)
+        # The parts of an object come to lie in one piece. The other linker takes memory for each;
+        # where addresses are in use far and wide they end too far apart, and LLVM aborts.
         self._jit = llvm.create_lljit_compiler(
-            self._target.create_target_machine(**self._settings)
-        )  # fmt: skip
+            self._target.create_target_machine(**self._settings), use_jit_link=True
+        )
         self._quick: Any = None
         self._count = 0
         self._helper: int | None = None
