@@ -121,3 +121,16 @@ def test_nan_stays_in_its_channel(engines: Any) -> None:
         made = batch_norm(engines.engine, sent(engines, x, last), *[None] * 4, True, 1e-5)
         for payload in made[1:]:
             assert np.isnan(engines.to_numpy(payload)).tolist() == [False, True, False]
+
+
+def test_large_values_and_nothing(engines: Any) -> None:
+    large = np.full((8, 2), 3e19, np.float32)
+    _, mean, var = batch_norm(engines.engine, sent(engines, large), *[None] * 4, True, 1e-5)
+    np.testing.assert_array_equal(engines.to_numpy(mean), large[0])
+    assert np.isfinite(engines.to_numpy(var)).all()
+    for shape in ((0, 3, 4, 4), (0, 3), (2, 0, 4, 4)):
+        x, stats = np.zeros(shape, np.float32), np.ones(shape[1], np.float32)
+        given = [sent(engines, v) for v in (x, x)]
+        used = [sent(engines, stats) for _ in range(2)]
+        made = batch_norm_backward(engines.engine, *given, None, *used, True, 1e-5)
+        assert [tuple(t.shape) for t in made] == [shape, (shape[1],), (shape[1],)]

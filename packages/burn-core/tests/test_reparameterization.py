@@ -160,3 +160,35 @@ def test_what_cannot_be_adapted_is_refused(tracking: Device) -> None:
         Quantizer(float32)
     with pytest.raises(ArgumentError):
         Quantizer(quantized(8, symmetric=False), calibration="absmean")
+
+
+def test_a_weight_under_a_name_of_pytorch_is_computed_too(tracking: Device) -> None:
+    class Halved(Module):
+        def __init__(self) -> None:
+            self.half = Parameter(bt.randn(4, 4, device=tracking))
+
+        def forward(self, x: Any) -> Any:
+            return x @ self.half
+
+    model, x = Halved(), bt.randn(2, 4, device=tracking)
+    before = model(x)
+    apply_lora(model, Lora(rank=2))
+    assert near(model(x), before)
+    with pytest.raises(AttributeError, match="modules have no such attribute"):
+        _ = Net(tracking).half
+
+
+def test_what_another_base_has_under_such_a_name_is_found() -> None:
+    class Saves:
+        def save(self) -> str:
+            return "saved"
+
+        @property
+        def half(self) -> int:
+            return 7
+
+    class Both(Module, Saves):
+        pass
+
+    assert Both().save() == "saved"
+    assert Both().half == 7

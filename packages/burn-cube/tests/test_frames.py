@@ -262,3 +262,19 @@ def test_another_python_runs_no_frames(monkeypatch: pytest.MonkeyPatch) -> None:
     made = module.Frames(jit)
     assert made.refused is not None
     assert made.frame(path, True) is path
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, TypeError, MemoryError])
+def test_a_trial_that_does_not_end_is_none_that_went_well(
+    monkeypatch: pytest.MonkeyPatch, error: type[BaseException]
+) -> None:
+    def broken(frame: Any) -> None:
+        raise error
+
+    made = module.Frames(client("cpu").runtime.frames()._jit)
+    monkeypatch.setattr(module, "tried", broken)
+    if error is KeyboardInterrupt:
+        with pytest.raises(KeyboardInterrupt):
+            _ = made.refused
+    assert made.refused is not None
+    assert made.frame(path, True) is path

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import burn
-from burn_core import containers_of
+from burn_core import walk
 from burn_nn import Linear, Sequential, Tanh
 from burn_optim import Adam
 
@@ -34,13 +34,49 @@ def stepped(opt: Adam, model: Sequential, skipped: int | None = None) -> None:
     opt.step(model, h.square().mean().backward())
 
 
-def test_a_steady_model_is_walked_no_more(device, monkeypatch):
-    model, opt, walks = model_of(device), Adam(lr=0.01), []
-    walk = type(opt)._owned
-    monkeypatch.setattr(type(opt), "_owned", lambda self, m: walks.append(m) or walk(self, m))
+def test_steady_parameters_are_divided_once(device, monkeypatch):
+    model, opt, divided = model_of(device), Adam(lr=0.01), []
+    divide = type(opt)._divided
+    monkeypatch.setattr(
+        type(opt), "_divided", lambda self, *given: divided.append(0) or divide(self, *given)
+    )
     for _ in range(STEPS):
         stepped(opt, model)
-    assert 1 <= len(walks) < STEPS
+    assert len(divided) == 1
+
+
+def test_what_a_module_held_is_not_kept(device):
+    class Node:
+        """What can be referred to weakly."""
+
+    model, opt, held = model_of(device), Adam(lr=0.01), Node()
+    model[0].note = held
+    model[0].parent = [model]
+    gone, whole = weakref.ref(held), weakref.ref(model)
+    for _ in range(STEPS):
+        stepped(opt, model)
+    model[0].note = None
+    del held
+    assert gone() is None
+    del model
+    gc.collect()
+    assert whole() is None
+
+
+def test_parameters_of_another_dtype_are_divided_anew(device):
+    model, opt = model_of(device), Adam(lr=0.01)
+    for _ in range(STEPS):
+        stepped(opt, model)
+    model[2].to_dtype(burn.float64)
+    with burn.no_grad():
+        assert model[2].weight.dtype is burn.float64
+    grads = (model[0].weight.sum() + model[2].weight.sum().to(burn.float32)).backward()
+    try:
+        opt.step(model, grads)
+    except burn.BurnError:
+        return  # the state is of another dtype: said, not mixed
+    kinds = [{p.dtype for p in part.params} for part in opt._parts._parts]
+    assert all(len(kind) == 1 for kind in kinds)
 
 
 def test_a_layer_that_is_replaced_is_trained(device):
@@ -112,31 +148,19 @@ def test_a_copy_looks_at_its_own_model(device):
         stepped(twin, model)
 
 
-def test_a_model_that_is_gone_is_not_kept():
-    device = burn.device("flex").autodiff()
-    model, opt = model_of(device), Adam(lr=0.01)
-    for _ in range(STEPS):
-        stepped(opt, model)
-    gone = weakref.ref(model)
-    del model
-    gc.collect()
-    assert gone() is None
-    assert opt._listing._owned == []
-
-
-def test_containers_of_a_model():
+def test_parameters_are_those_of_a_walk():
     device = burn.device("flex")
-    model = model_of(device)
-    found = containers_of(model)
-    assert found is not None
-    assert found[0] is model.__dict__
-    assert len({id(c) for c in found}) == len(found)
 
     class Named(dict):
-        pass
+        """A container of its own class."""
 
-    model.other = Named(a=Linear(2, 2, device=device))
-    assert containers_of(model) is None
+    model = model_of(device)
+    model.other = Named(a=Linear(2, 2, device=device), b=[model[0], (model[2].weight,)])
+    model.again = model.other
+    assert [*map(id, model.parameters())] == [id(p) for _, p in model.named_parameters()]
+    assert [*map(id, model.parameters())] == [
+        id(leaf) for _, _, _, leaf in walk(model) if isinstance(leaf, burn.nn.Parameter)
+    ]
 
 
 def test_an_optimizer_that_is_gone_is_gone_at_once(device):

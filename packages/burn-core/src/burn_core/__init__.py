@@ -34,7 +34,7 @@ from burn_core.state import (
     average_buffers,
 )
 from burn_core.summary import Summary, SummaryRow
-from burn_core.tree import any_autodiff, containers_of, items_of, walk
+from burn_core.tree import any_autodiff, items_of, leaves_of, walk
 
 if TYPE_CHECKING:
     from burn_core.capturing import Capture, capture
@@ -93,7 +93,6 @@ __all__ = [
     "average_buffers",
     "call_in_turn",
     "capture",
-    "containers_of",
     "explain",
     "explain_arguments",
     "graph",
@@ -102,6 +101,7 @@ __all__ = [
     "init",
     "is_training",
     "items_of",
+    "leaves_of",
     "memory_report",
     "merge_lora",
     "quantize_weights",

@@ -13,7 +13,15 @@ from burn_core.constructor import RECORDED, ModuleConfig, register_module
 from burn_core.parameter import Buffer, Parameter
 from burn_core.selection import Selector, group_of
 from burn_core.state import LoadedKeys, ModuleRecord, load_state_dict, state_dict
-from burn_core.tree import REPARAMETERIZED, aliases, computes, items_of, rebuilt, walk
+from burn_core.tree import (
+    REPARAMETERIZED,
+    aliases,
+    computes,
+    items_of,
+    leaves_of,
+    rebuilt,
+    walk,
+)
 from burn_dispatch import Device, device as named_device, to_device
 from burn_std import (
     Absent,
@@ -161,9 +169,10 @@ class Module(metaclass=ModuleMeta):
                 yield path, leaf
 
     def parameters(self) -> Iterator[Parameter]:
-        """Yield the parameters, each once."""
-        for _, p in self.named_parameters():
-            yield p
+        """Return an iterator over the parameters, each once."""
+        if type(self).named_parameters is Module.named_parameters:
+            return iter(leaves_of(self, Parameter))
+        return (p for _, p in self.named_parameters())
 
     def named_buffers(self) -> Iterator[tuple[str, Buffer]]:
         """Yield (path, buffer), each buffer once."""

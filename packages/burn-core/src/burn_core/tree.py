@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
+from burn_std import present
 from burn_tensor import Tensor
 
 # Where a module keeps weights that are computed from others (LoRA, quantised), by attribute name.
@@ -33,7 +34,7 @@ class Computed:
 def computes(cls: type, names: Iterable[str]) -> None:
     """Let modules of a class compute weights, where the class has nothing under their names."""
     for name in names:
-        if not any(name in base.__dict__ for base in cls.__mro__):
+        if not present(cls, (name,)) or not any(name in base.__dict__ for base in cls.__mro__):
             setattr(cls, name, Computed(name))
 
 
@@ -104,36 +105,39 @@ def _walk(
         yield from walk(child, f"{path}.", seen)
 
 
-def containers_of(module: Any) -> list[Any] | None:
-    """Return the dicts and lists by which a walk finds its way, an outer one before an inner one.
-
-    While they hold the same objects, a walk meets the same. None where that is not so: some are of
-    classes of their own, or children are made on the way.
+def leaves_of(module: Any, kind: type) -> list[Any]:
+    """Return the tensors of a class that a walk meets, in its order, without their paths.
 
     Args:
         module: where the walk begins.
+        kind: the class.
     """
     found: list[Any] = []
-    seen: set[int] = set()
-    left = [module]
-    while left:
-        top = left.pop()
-        if id(top) in seen:
-            continue
-        seen.add(id(top))
-        kind = _KINDS[top.__class__]
-        if kind == "module":
-            top = top.__dict__
-            if REPARAMETERIZED in top:
-                return None
-        elif kind in ("dict", "list") and top.__class__ not in (dict, list, tuple):
-            return None
-        if kind in ("module", "dict", "list"):
-            if top.__class__ is not tuple:
-                found.append(top)
-            inner = top.values() if top.__class__ is dict else top
-            left.extend([v for v in inner if _KINDS[v.__class__] not in ("", "tensor")])
+    _gather(_children(module), kind, found, {id(module)})
     return found
+
+
+def _children(module: Any) -> list[Any]:
+    inner = module.__dict__
+    if REPARAMETERIZED in inner:
+        return [child for _, child in items_of(module)]
+    return [child for name, child in inner.items() if name[:2] != "__"]
+
+
+def _gather(values: Iterable[Any], kind: type, found: list[Any], seen: set[int]) -> None:
+    kinds = _KINDS
+    for v in values:
+        what = kinds[v.__class__]
+        if not what or id(v) in seen:
+            continue
+        seen.add(id(v))
+        if what == "tensor":
+            if isinstance(v, kind):
+                found.append(v)
+        elif what == "module":
+            _gather(_children(v), kind, found, seen)
+        else:
+            _gather(v.values() if what == "dict" else v, kind, found, seen)
 
 
 def aliases(module: Any) -> dict[str, str]:

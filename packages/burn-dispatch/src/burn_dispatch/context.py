@@ -309,7 +309,13 @@ class Operation:
         return self if context is None else context.first(self._name)
 
 
-CATALOG.follow(lambda entry: setattr(Context, entry.name, Operation(entry.name)))
+def _followed(entry: Entry) -> None:
+    # What a context is and does beside its operations keeps its name.
+    if getattr(Context, entry.name, None).__class__ in (type(None), Operation):
+        setattr(Context, entry.name, Operation(entry.name))
+
+
+CATALOG.follow(_followed)
 
 
 def decomposed(context: Context, entry: Entry) -> Fragments:

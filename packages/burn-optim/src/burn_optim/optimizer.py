@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import inspect
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from itertools import chain, repeat
 from numbers import Real
 from typing import TYPE_CHECKING, Any, Self
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Self
 from burn_core import Module, Parameter, ParamGroup, Selector, group_of
 from burn_optim.gradients import Gradients
 from burn_optim.placing import moved, plain_context, snapshot
-from burn_optim.ready import Listing, Owned, Part, Parts
+from burn_optim.ready import Owned, Part, Parts
 from burn_std import ArgumentError, DType, DTypeError, ShapeError, StoreError, unknown_keyword
 from burn_std.dtypes import int64
 from burn_tensor import Tensor
@@ -111,7 +111,6 @@ class Optimizer:
         # Found by identity; weak keys would compare parameters by ==, which is elementwise.
         self._state: dict[Parameter, dict[str, Tensor]] = {}
         self._owners: dict[Parameter, Group | None] = {}
-        self._listing = Listing()
         self._parts = Parts()
 
     if not TYPE_CHECKING:
@@ -225,17 +224,18 @@ class Optimizer:
         given = {k: v for k, v in bound.items() if k != "self"}
         return type(self)(**{**given, **settings})
 
-    def _owned(self, model: Module) -> Iterator[tuple[Parameter, Group | None]]:
-        """Yield every parameter with the group that has it."""
+    def _owned(self, model: Module) -> Owned:
+        """Return every parameter with the group that has it."""
+        params = [*model.parameters()]
         if not self.groups:
-            for p in model.parameters():
-                yield p, None
-            return
-        for path, p in model.named_parameters():
-            if p not in self._owners:
-                found = [g for g in self.groups if g.selector.matches(path, p)]
-                self._owners[p] = found[-1] if found else None
-            yield p, self._owners[p]
+            return [(p, None) for p in params]
+        owners = self._owners
+        if not all(p in owners for p in params):
+            for path, p in model.named_parameters():
+                if p not in owners:
+                    found = [g for g in self.groups if g.selector.matches(path, p)]
+                    owners[p] = found[-1] if found else None
+        return [(p, owners[p]) for p in params]
 
     def used_groups(self, model: Module) -> set[str]:
         """Return the names of the groups that have parameters of a model, `""` for those in none.
@@ -320,7 +320,7 @@ class Optimizer:
     def _step(
         self, model: Module, grads: Gradients, lr: Rates | None, keep: bool, skip: Tensor | None
     ) -> list[Any]:
-        owned = self._listing.of(model, self.groups, lambda: self._owned(model))
+        owned = self._owned(model)
         take = grads.get if keep else grads.take
         found: list[Any] = [take(p) for p, _ in owned]
         missing = [k for k, g in enumerate(found) if g is None]

@@ -1,99 +1,35 @@
-"""What a step works out of a model and a state, kept while none of it is replaced.
+"""Which parameters a step updates together, kept while neither they nor their states are replaced.
 
-The parameters of a model are found by a walk, and those that are updated together by what their
-states have in common. Both stay as they are from step to step. A backend tells at once whether
-dicts and lists still hold the same objects.
+What they have in common is asked of every state. It stays as it is from step to step, and a
+backend tells at once whether dicts still hold the same objects. Of the model only parameters are
+kept, which are those of the states: what else a module holds is none of an optimizer's business.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Self
-from weakref import ref
 
-from burn_core import Module, Parameter, containers_of
+from burn_core import Parameter
 from burn_tensor import Tensor
 
 if TYPE_CHECKING:
     from burn_optim.optimizer import Group, Optimizer
 
 Owned = list[tuple[Parameter, "Group | None"]]
-# The first steps walk: most programs of a few steps are over before anything pays.
-_FIRST = 3
-# A model whose containers change at every step is walked at every step.
-_CHANCES = 8
 
 
-class Held:
-    """Dicts and lists, and what they held when this was made.
+class _Held:
+    """Dicts, and what they held when this was made.
 
     Attributes:
         same: tells whether they hold the same objects.
     """
 
-    def __init__(self, backend: Any, containers: Sequence[Any]) -> None:
+    def __init__(self, backend: Any, dicts: Sequence[dict[Any, Any]]) -> None:
         # Alive, so that no other object can get the place of one of them.
-        self._kept = [(c, [*(c.values() if c.__class__ is dict else c)]) for c in containers]
-        self.same: Callable[[], bool] = backend.same_objects(containers)
-
-
-class Listing:
-    """The parameters of the model that a step had last, each with its group."""
-
-    _model: ref[Module] | None
-    _held: Held | None
-    _owned: Owned
-
-    def __init__(self) -> None:
-        self._forget()
-
-    def __reduce__(self) -> tuple[type[Self], tuple[()]]:
-        # A copy of an optimizer works it out anew: this is of the objects that it was copied from.
-        return type(self), ()
-
-    def of(self, model: Module, groups: Any, walk: Callable[[], Iterator[Any]]) -> Owned:
-        """Return the parameters of a model; the same list while nothing was replaced.
-
-        Args:
-            model: whose.
-            groups: the list of groups, which the answer depends on.
-            walk: yields every parameter with its group.
-        """
-        before = self._model
-        if before is None or before() is not model:
-            self._forget()
-            self._model = ref(model, _forgetting(ref(self)))
-        held = self._held
-        if held is not None:
-            if held.same():
-                return self._owned
-            self._chances -= 1
-        owned = [*walk()]
-        self._held = None
-        self._steps += 1
-        if owned and self._steps > _FIRST and self._chances:
-            containers = containers_of(model)
-            if containers is not None:
-                backend = owned[0][0].b.resource.backend
-                self._held = Held(backend, [*containers, groups])
-                self._owned = owned
-        return owned
-
-    def _forget(self) -> None:
-        self._model = self._held = None
-        self._owned = []
-        self._steps, self._chances = 0, _CHANCES
-
-
-def _forgetting(listing: ref[Listing]) -> Callable[[Any], None]:
-    """Return what lets go of a model that is gone."""
-
-    def gone(_: Any) -> None:
-        mine = listing()
-        if mine is not None:
-            mine._forget()
-
-    return gone
+        self._kept = [(d, [*d.values()]) for d in dicts]
+        self.same: Callable[[], bool] = backend.same_objects(dicts)
 
 
 class Part:
@@ -141,39 +77,43 @@ class Parts:
     """The parts of one step, and what they were made of."""
 
     def __init__(self) -> None:
-        self._of: Owned | None = None
+        self._known: list[tuple[Any, ...]] = []
         self._missing: list[int] = []
-        self._contexts: list[Any] = []
-        self._held: Held | None = None
+        self._held: _Held | None = None
         self._parts: list[Part] = []
 
     def __reduce__(self) -> tuple[type[Self], tuple[()]]:
+        # A copy of an optimizer works it out anew: this is of the objects it was copied from.
         return type(self), ()
 
     def find(self, owned: Owned, missing: list[int]) -> list[Part] | None:
         """Return the parts of the step before, where this one has the same; else None.
 
         Args:
-            owned: what `Listing.of` returned.
+            owned: the parameters of the model with their groups.
             missing: places of the parameters that have no gradient.
         """
-        held = self._held
-        if held is None or owned is not self._of or missing != self._missing or not held.same():
+        held, known = self._held, self._known
+        if held is None or len(owned) != len(known) or missing != self._missing:
             return None
-        for (p, _), context in zip(owned, self._contexts, strict=True):
-            if p.b is not context:
+        for (p, group), (q, other, context, dtype) in zip(owned, known, strict=True):
+            if p is not q or group is not other or p.b is not context or _dtype(p) is not dtype:
                 return None
-        return self._parts
+        return self._parts if held.same() else None
 
     def keep(
         self, optimizer: Optimizer, owned: Owned, missing: list[int], parts: list[Part]
     ) -> None:
         """Keep the parts of a step."""
-        self._of, self._missing, self._parts = owned, missing, parts
-        self._contexts = [p.b for p, _ in owned]
+        self._known = [(p, group, p.b, _dtype(p)) for p, group in owned]
+        self._missing, self._parts = missing, parts
         states = [s for part in parts for s in part.states]
         # The count of parameters that share theirs with others is a new tensor at every step.
         backend = parts[0].params[0].b.resource.backend
         steady = all(part.alone for part in parts)
         stores = {id(s): s for s in (part.owner(optimizer)._state for part in parts)}
-        self._held = Held(backend, [*stores.values(), *states]) if steady else None
+        self._held = _Held(backend, [*stores.values(), *states]) if steady else None
+
+
+def _dtype(p: Parameter) -> Any:
+    return getattr(p.v, "dtype", None)  # a lazy parameter holds nothing yet

@@ -7,11 +7,13 @@ its objects the long way, which costs an operation on a small tensor a quarter o
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, NoReturn
+from typing import Any
 
 
 class Absent:
     """Stands under a name that objects of a class lack; reading it raises.
+
+    What another base of a derived class has under the name is found all the same.
 
     Args:
         name: the missing attribute.
@@ -36,7 +38,12 @@ class Absent:
         self._remedy = remedy
         self._label = label
 
-    def __get__(self, x: Any, cls: type) -> NoReturn:
+    def __get__(self, x: Any, cls: type) -> Any:
+        for base in cls.__mro__:
+            found = base.__dict__.get(self._name, self)
+            if found.__class__ is not Absent:
+                bind = getattr(type(found), "__get__", None)
+                return found if bind is None else bind(found, x, cls)
         raise AttributeError(
             f"{self._label or cls.__name__}.{self._name}: {self._things} have no such attribute. "
             f"{self._remedy}"

@@ -228,7 +228,7 @@ class _Moments:
             mean, far = self.means[k].get(), self.fars[k].get()
             away = more[k] - mean
             self.means[k].set(mean + away * share)
-            self.fars[k].set(far + more[lanes + k] + away * away * own * share)
+            self.fars[k].set(far + more[lanes + k] + away * (away * (own * share)))
         self.count.set(both)
 
 
@@ -467,6 +467,10 @@ def batch_norm_backward(
 ) -> list[CubeTensor]:  # fmt: skip
     """Gradients by x, weight and bias of `batch_norm`; the last two in the dtype of the sums."""
     kind, rank = wide(x.dtype), len(x.shape)
+    if not x.size:
+        channels: Ints = x.shape[1:2] if rank > 1 else (0,)
+        nothing = [filled(engine, kind, channels, 0) for _ in range(2)]
+        return [engine.empty(x.shape, x.dtype), *nothing]
     last = _is_last(engine, x, g)
     g, x = _image(engine, g, last), _image(engine, x, last)
     mean, rstd = _flat(engine, mean, kind), _scale(engine, var, kind, eps)

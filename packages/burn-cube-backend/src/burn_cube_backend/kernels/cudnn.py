@@ -299,7 +299,7 @@ def forward(
             given = [_laid(engine, x, last), _weight(engine, weight, last)]
             if bias is not None:
                 given.append(engine.row_major(bias))
-            return library.run(engine, p, plan, given)
+            return _signal(engine, library.run(engine, p, plan, given))
         if bias is None:
             continue
         # The sums apart, in float32, so that the bias is added before they round.
@@ -307,7 +307,7 @@ def forward(
         plan = library.plan(p)
         if plan is not None:
             given = [_laid(engine, x, last), _weight(engine, weight, last)]
-            sums = library.run(engine, p, plan, given)
+            sums = _signal(engine, library.run(engine, p, plan, given))
             ones = (1,) * len(out)
             b = converted(engine, bias, d.float32)
             b = b.view((*b.shape, *ones), (*b.strides, *ones))
@@ -329,7 +329,7 @@ def input_grad(
         plan = library.plan(p)
         if plan is not None:
             given = [_laid(engine, g, last), _weight(engine, weight, last)]
-            return library.run(engine, p, plan, given)
+            return _signal(engine, library.run(engine, p, plan, given))
     return None
 
 
@@ -375,6 +375,11 @@ def _orders(engine: Engine, x: CubeTensor, other: CubeTensor) -> tuple[bool, ...
 
 def _is_even(x: CubeTensor) -> bool:
     return x.offset * x.dtype.itemsize % _EVEN == 0
+
+
+def _signal(engine: Engine, made: CubeTensor) -> CubeTensor:
+    """Return a result, a signal row by row: maps do not know one that lies otherwise."""
+    return _laid(engine, made, last=False) if len(made.shape) < 4 else made
 
 
 def _laid(engine: Engine, x: CubeTensor, last: bool) -> CubeTensor:

@@ -116,15 +116,16 @@ class Frames:
     @property
     def refused(self) -> str | None:
         """Why no function is compiled, None where they are; the first to ask waits for a trial."""
-        with self._lock:  # the trial asks too
+        with self._lock:
             if not self._tried:
-                self._tried = True
-                self._layout = layout()
-                self._imports = dict(zip(C_FUNCTIONS, python_addresses(*C_FUNCTIONS), strict=True))
+                self._tried, self._why = True, "a trial was interrupted"
                 try:
-                    self._why = tried(self)
-                except (Unsupported, AttributeError, RuntimeError, OSError, SystemError) as error:
-                    self._why = f"a trial failed: {error}"
+                    self._layout = layout()
+                    addresses = python_addresses(*C_FUNCTIONS)
+                    self._imports = dict(zip(C_FUNCTIONS, addresses, strict=True))
+                    self._why = tried(self.compiled)
+                except Exception as error:  # noqa: BLE001 - whatever it is, nothing is compiled
+                    self._why = f"a trial failed: {error!r}"
                 self.made = 0
             return self._why
 
@@ -138,8 +139,10 @@ class Frames:
         """
         if self.refused is not None or function.__class__ is not FunctionType:
             return function
-        if function in self._left:
-            return function
+        return function if function in self._left else self.compiled(function, restarts, classes)
+
+    def compiled(self, function: Any, restarts: bool, classes: Sequence[type] = ()) -> Any:
+        """Return a function as `frame` does, without asking whether a trial went well."""
         try:
             written = write(function, source_lines(function), self._layout, restarts, classes)
         except (Unsupported, SyntaxError, IndexError, ValueError) as why:
@@ -236,7 +239,7 @@ def _summed(boxes: Any, found: Any) -> Any:
     return total
 
 
-def tried(frames: Frames) -> str | None:
+def tried(frame: Callable[..., Any]) -> str | None:
     """Return what frames do wrong on objects made for it, None if nothing."""
     mark, calls = object(), []
 
@@ -245,7 +248,7 @@ def tried(frames: Frames) -> str | None:
         return mark
 
     python = _boxing(mark, slow)
-    native = frames.frame(python, True, (_Box, _Other))
+    native = frame(python, True, (_Box, _Other))
     if native is python:
         return "the first function was not compiled"
     box, table, key = _Box(), {("k", 0): "value"}, "k"
@@ -275,7 +278,7 @@ def tried(frames: Frames) -> str | None:
         return "references are lost or kept"
     if getrefcount(_Box) != types:
         return "references to a class are lost or kept"
-    summed = frames.frame(_summed, False, (_Box,))
+    summed = frame(_summed, False, (_Box,))
     boxes = []
     for first, second in ((None, 0), ((1, 2), 1), ((1, 2), 7)):
         boxes.append(b := _Box())
