@@ -351,3 +351,27 @@ def test_modules_that_are_changed_between_calls(name: str) -> None:
         change()
         check()
         assert step.replays == before + 3
+
+
+@pytest.mark.parametrize("kind", ["bfloat16", "float64"])
+@pytest.mark.parametrize("part", ["all", "a"])
+def test_a_model_of_another_dtype_is_captured_anew(name: str, kind: str, part: str) -> None:
+    device = burn.device(name).autodiff()
+    losses: dict[bool, list[float]] = {}
+    for captured in (True, False):
+        burn.manual_seed(4)
+        model, optimizer = nn.Sequential(nn.Linear(6, 6, device=device)), optim.SGD(lr=0.1)
+        x = burn.tensor(DATA[0][0], device=device)
+
+        def train(x: Any, model: Any = model, optimizer: Any = optimizer) -> Any:
+            loss = model(x).square().mean()
+            optimizer.step(model, loss.backward())
+            return loss
+
+        step = burn.capture(train, state=(model, optimizer)) if captured else train
+        found = [step(x).item() for _ in range(8)]
+        (model if part == "all" else model[0]).to_dtype(getattr(burn, kind))
+        found += [step(x).item() for _ in range(8)]
+        assert model[0].weight.dtype is getattr(burn, kind)
+        losses[captured] = found
+    assert losses[True] == losses[False]

@@ -30,3 +30,16 @@ def test_halves_stay_halves_and_statistics_are_floats(device: Any, half: Any) ->
     grads = made.to(burn.float32).square().sum().backward()
     assert x.grad(grads).dtype is half
     assert norm.weight.grad(grads).dtype is burn.float32
+
+
+@pytest.mark.parametrize("kind", [burn.bfloat16, burn.float64], ids=lambda t: t.short)
+def test_parameters_of_another_dtype_leave_the_input_its_own(device: Any, kind: Any) -> None:
+    tracked = device.autodiff()
+    x = burn.tensor(np.arange(24, dtype=np.float32).reshape(6, 4), device=tracked).require_grad()
+    norm = nn.BatchNorm1d(4, device=tracked).to_dtype(kind)
+    made = norm(x)
+    assert made.dtype is burn.float32
+    assert norm.valid()(x).dtype is burn.float32
+    grads = made.square().sum().backward()
+    assert x.grad(grads).dtype is burn.float32
+    assert norm.weight.grad(grads).dtype is kind

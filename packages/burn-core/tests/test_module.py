@@ -569,3 +569,25 @@ def test_buffer_is_plain_and_takes_values_in_its_dtype(tracking: Device) -> None
     with pytest.raises(ShapeError):
         b.set(bt.ones(3))
     assert not Buffer(bt.zeros(1), persistent=False).persistent
+
+
+def test_containers_of_their_own_class_are_that_in_inference_too(tracking: Device) -> None:
+    class Scaled(list[Any]):
+        def __init__(self, parts: Any, by: float = 1.0) -> None:
+            super().__init__(parts)
+            self.by = by
+
+    class Named(dict[str, Any]):
+        def __missing__(self, name: str) -> Any:
+            return self["one"]
+
+    class Holder(Module):
+        def __init__(self) -> None:
+            self.parts = Scaled([Scale(2, tracking)], 3.0)
+            self.named = Named(one=Scale(2, tracking))
+
+        def forward(self, x: Any) -> Any:
+            return self.named["other"](self.parts[0](x) * self.parts.by)
+
+    model, x = Holder(), bt.ones(1, 2, device=tracking)
+    assert model.valid()(x).tolist() == model(x).tolist() == [[12.0, 12.0]]

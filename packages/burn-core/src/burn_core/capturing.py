@@ -230,7 +230,7 @@ class Places:
         self._ids = self._looked()
         # A lazy parameter gets its value in the first call.
         made = [t for t in self.tensors() if getattr(t, "is_initialized", True)]
-        self._shapes = [t.v.shape for t in made]
+        self._kinds = [(t.v.shape, t.dtype) for t in made]
 
     def _looked(self) -> list[Any]:
         settings = [[*map(id, self.settings(part))] for part in self.moving]
@@ -253,7 +253,8 @@ class Places:
 
     def unchanged(self, tensors: Sequence[Tensor]) -> bool:
         """Return whether modules and optimizers hold the same parts and settings as before."""
-        return self._looked() == self._ids and [t.v.shape for t in tensors] == self._shapes
+        kinds = [(t.v.shape, t.dtype) for t in tensors]
+        return self._looked() == self._ids and kinds == self._kinds
 
     def fixed(self) -> list[Tensor]:
         """Return the tensors of modules, and those that stand in the state by themselves."""

@@ -158,9 +158,18 @@ class Writer:
             ids = [*map(id, settings())]  # `places` holds what they are of
             scope |= {f"SETTINGS{k}": settings, f"I{k}": ids, "ID": id, "MAP": map}
             lines.append(f"if [*MAP(ID, SETTINGS{k}())] != I{k}: return NOT_SERVED")
+        for k, owner in enumerate(owners):
+            moved = f"{owner}.b.resource is not RESOURCE"
+            if k < fixed and scope[owner].b.resource is self.resource:  # a sooner look
+                scope[f"B{k}"] = scope[owner].b
+                moved = f"{owner}.b is not B{k} and {moved}"
+            lines.append(f"if {moved}: MOVED({owner})")
         for k, t in enumerate(places.tensors()):
-            scope[f"H{k}"] = t.v.shape
-            lines.append(f"if {owners[k]}.v.shape != H{k}: return NOT_SERVED")
+            scope |= {f"H{k}": t.v.shape, f"K{k}": t.v.dtype}
+            lines += [
+                f"h_ = {owners[k]}.v",
+                f"if h_.dtype is not K{k} or h_.shape != H{k}: return NOT_SERVED",
+            ]
         changing = bool(replay.changing)
         if replay.rates or changing:
             scope["RATES"] = places.rates
@@ -169,12 +178,6 @@ class Writer:
             scope[f"Q{k}"] = rate
             lines.append(f"if rates[{k}] != Q{k}: return NOT_SERVED")
         lines += [f"if rates[{k}] != rates[{j}]: return NOT_SERVED" for k, j in replay.tied.items()]
-        for k, owner in enumerate(owners):
-            moved = f"{owner}.b.resource is not RESOURCE"
-            if k < fixed and scope[owner].b.resource is self.resource:  # a sooner look
-                scope[f"B{k}"] = scope[owner].b
-                moved = f"{owner}.b is not B{k} and {moved}"
-            lines.append(f"if {moved}: MOVED({owner})")
         if changing or replay.draws:
             scope["STREAM"] = self.resource.random_state
             lines.append("seed, counter = STREAM()")

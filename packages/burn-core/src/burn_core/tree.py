@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from copy import copy
 from typing import Any
 
 from burn_std import present
@@ -229,13 +230,17 @@ def rebuilt(value: Any, leaf: Callable[[Any], Any]) -> Any:
         pairs = {k: rebuilt(v, leaf) for k, v in value.items()}
         if all(v is value[k] for k, v in pairs.items()) and not _holds(value):
             return value
-        made = value.copy()
+        made = copy(value)  # with what a class of its own keeps beside the elements
         made.update(pairs)
         return made
     if isinstance(value, (list, tuple)):
         parts = [rebuilt(v, leaf) for v in value]
         if all(a is b for a, b in zip(parts, value, strict=True)) and not _holds(value):
             return value
+        if isinstance(value, list):
+            same = copy(value)
+            same[:] = parts
+            return same
         return type(value)(*parts) if hasattr(value, "_fields") else type(value)(parts)
     return value
 

@@ -27,17 +27,22 @@ def is_half(x: Any) -> bool:
     return isinstance(dtype, DType) and dtype.is_float and dtype.bits == 16
 
 
-def in_f32(*, keep: Ints = ()) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+def in_f32(
+    *, keep: Ints = (), lead: bool = False
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Make a decomposition compute f16 and bf16 in f32 and round its outputs once.
 
     Args:
         keep: outputs that stay as they are: statistics in f32, indices.
+        lead: the others get the dtype of the first argument, whatever the rest is of.
     """
 
     def wrap(fn: Callable[..., Any]) -> Callable[..., Any]:
         @wraps(fn)
         def run(ops: Ops, *args: Any) -> Any:
             half = next((a.dtype for a in args if is_half(a)), None)
+            if lead:
+                half = args[0].dtype
             if half is None:
                 return fn(ops, *args)
             wide = [ops.cast(a, float32) if is_half(a) else a for a in args]

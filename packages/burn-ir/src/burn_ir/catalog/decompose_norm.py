@@ -71,7 +71,7 @@ def group_norm(
     return out, ops.reshape(mean, (n, groups)), ops.reshape(rstd, (n, groups))
 
 
-@in_f32(keep=(1, 2))
+@in_f32(keep=(1, 2), lead=True)
 def batch_norm(
     ops: Ops,
     x: Tensor,
@@ -96,7 +96,7 @@ def batch_norm(
     return out, mean, var
 
 
-@in_f32(keep=(1, 2))
+@in_f32(keep=(1, 2), lead=True)
 def batch_norm_backward(
     ops: Ops,
     g: Tensor,
