@@ -169,10 +169,12 @@ class Module(metaclass=ModuleMeta):
                 yield path, leaf
 
     def parameters(self) -> Iterator[Parameter]:
-        """Return an iterator over the parameters, each once."""
+        """Yield the parameters, each once."""
         if type(self).named_parameters is Module.named_parameters:
-            return iter(leaves_of(self, Parameter))
-        return (p for _, p in self.named_parameters())
+            yield from leaves_of(self, Parameter)
+        else:
+            for _, p in self.named_parameters():
+                yield p
 
     def named_buffers(self) -> Iterator[tuple[str, Buffer]]:
         """Yield (path, buffer), each buffer once."""
