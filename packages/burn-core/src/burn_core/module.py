@@ -13,15 +13,7 @@ from burn_core.constructor import RECORDED, ModuleConfig, register_module
 from burn_core.parameter import Buffer, Parameter
 from burn_core.selection import Selector, group_of
 from burn_core.state import LoadedKeys, ModuleRecord, load_state_dict, state_dict
-from burn_core.tree import (
-    REPARAMETERIZED,
-    aliases,
-    computes,
-    items_of,
-    leaves_of,
-    rebuilt,
-    walk,
-)
+from burn_core.tree import REPARAMETERIZED, aliases, computes, items_of, leaves_of, rebuilt, walk
 from burn_dispatch import Device, device as named_device, to_device
 from burn_std import (
     Absent,
