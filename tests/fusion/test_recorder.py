@@ -294,3 +294,11 @@ def test_reading_in_the_background_runs_what_was_recorded_and_tells_what_failed(
     future = burn.read_async(bad)
     with pytest.raises(burn.IndexRangeError):
         future.result()
+
+
+def test_what_a_waiting_task_raises_is_not_taken_for_an_empty_list() -> None:
+    recorder = burn.device("fusion-flex").resource.backend.recorder
+    recorder.waiting.append([].pop)
+    with pytest.raises(IndexError):
+        recorder.work()
+    assert not recorder.waiting

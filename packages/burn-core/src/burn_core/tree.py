@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from copy import copy
 from typing import Any
 
-from burn_std import present
+from burn_std import Absent
 from burn_tensor import Tensor
 
 # Where a module keeps weights that are computed from others (LoRA, quantised), by attribute name.
@@ -34,8 +34,9 @@ class Computed:
 
 def computes(cls: type, names: Iterable[str]) -> None:
     """Let modules of a class compute weights, where the class has nothing under their names."""
+    absent = Absent("", "", "")
     for name in names:
-        if not present(cls, (name,)) or not any(name in base.__dict__ for base in cls.__mro__):
+        if all(isinstance(b.__dict__.get(name, absent), Absent) for b in cls.__mro__):
             setattr(cls, name, Computed(name))
 
 

@@ -171,8 +171,11 @@ class Recorder:
         start = perf_counter()
         end = start + min(AT_MOST, max(AT_LEAST, SHARE * (start - self.worked)))
         while self.waiting and perf_counter() < end:
-            with suppress(IndexError):  # another thread may have taken the last
-                self.waiting.popleft()()
+            try:
+                task = self.waiting.popleft()
+            except IndexError:  # another thread took the last
+                break
+            task()
         self.worked = perf_counter()
 
     def _register(self, holder: Holder) -> None:
