@@ -170,6 +170,8 @@ class Writer:
                 f"h_ = {owners[k]}.v",
                 f"if h_.dtype is not K{k} or h_.shape != H{k}: return NOT_SERVED",
             ]
+        if owners:
+            lines.append("del h_")  # whose memory may be written over counts who holds it
         changing = bool(replay.changing)
         if replay.rates or changing:
             scope["RATES"] = places.rates
