@@ -61,6 +61,8 @@ class Engine:
         self._loaded: dict[Any, Program] = {}
         self._sites: dict[tuple[str, int, int, bool], int] = {}
         self._record: DeviceArray | None = None
+        # The same, where the host sees it.
+        self._noted: np.ndarray[Any, Any] | None = None
         self._watching = False
 
     @property
@@ -283,7 +285,11 @@ class Engine:
     def record(self) -> DeviceArray:
         """Return the memory in which kernels note an index outside its dim."""
         if self._record is None:
-            self._record = self.client.from_numpy(np.zeros(_RECORD, np.int32))
+            shared = self.client.shared(_RECORD, d.int32)
+            if shared is None:
+                self._record = self.client.from_numpy(np.zeros(_RECORD, np.int32))
+            else:
+                self._record, self._noted = shared
         self._watching = True
         if self.log is not None:
             self.log.watches = True
@@ -304,13 +310,19 @@ class Engine:
         """
         if not self._watching or self._record is None:
             return
-        self._watching = False
-        site, bad = (int(v) for v in self._record.numpy())
+        if self._noted is None:
+            self._watching = False
+            site, bad = (int(v) for v in self._record.numpy())
+        else:  # launches that run still may note something: it is looked at again
+            site, bad = self._noted.tolist()
         if not site:
             return
         # Launches that were put together beforehand know its address.
-        clean = np.zeros(_RECORD, np.int32).view(np.uint8)
-        self.client.runtime.write(self._record.storage.handle, 0, clean.data)
+        if self._noted is None:
+            clean = np.zeros(_RECORD, np.int32).view(np.uint8)
+            self.client.runtime.write(self._record.storage.handle, 0, clean.data)
+        else:
+            self._noted[:] = 0
         op, dim, size, negative = next(k for k, n in self._sites.items() if n == site)
         low = -size if negative else 0
         raise IndexRangeError(

@@ -63,6 +63,7 @@ class LaunchLog:
         last: the last launch that touches an input, by its number.
         wishes: what a launch may write over what it reads.
         kept: owners of memory that stays where it is.
+        fixed: the launches that write to such memory.
         guards: what native code wants to be entered around it.
         broken: why the run cannot be done again, None while it can.
         watches: indices were checked on the device.
@@ -79,6 +80,7 @@ class LaunchLog:
         self.last: dict[int, int] = {}
         self.wishes: list[Wish] = []
         self.kept: list[Any] = []
+        self.fixed: list[int] = []
         self.guards: list[AbstractContextManager[Any]] = []
         self.broken: str | None = None
         self.watches = False
@@ -155,6 +157,9 @@ class LaunchLog:
                 base = self.base_of(arg)
                 if base is None:
                     self.kept.append(arg)
+                    # What notes faults may be written by several at once.
+                    if mode & WRITES and arg.storage.keep is None:
+                        self.fixed.append(now)
                 else:
                     self.point(at + word, base, arg.pointer - self.start_of(base, arg), mode)
 

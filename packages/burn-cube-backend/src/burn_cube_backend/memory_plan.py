@@ -34,6 +34,11 @@ class Span:
         self.first = first
         self.last = last
 
+    def rested(self, launches: int, end: int) -> Span:
+        """Return one that is touched for longer by some launches, within so many in all."""
+        last = self.last if self.last < 0 else min(self.last + launches, end - 1)
+        return Span(self.size, self.first, last)
+
     def touched(self, launch: int) -> None:
         """Note a launch that reads or writes it."""
         self.first = launch if self.first < 0 else self.first

@@ -65,7 +65,7 @@ def quick(
         exact: what is equal only for equal numbers.
         overwritten: returns the error of a run that failed after it wrote over some inputs.
     """
-    engine, log = replay.engine, replay.log
+    engine = replay.engine
     constants: dict[str, Any] = {
         "PROFILES": profiles(), "CLIENT": engine.client, "LAYOUT": engine.layout_of,
         "COUNT": getrefcount, "EXACT": exact, "TAKE": replay.turn.pop,
@@ -111,9 +111,6 @@ def quick(
     lines += ["try: TAKE()", "except IndexError: return None", "try:"]
     lines += [f"    {line}" for line in _run(replay, constants)]
     lines += ["finally: GIVE(None)"]
-    if replay.builtin is not None:
-        constants["FAULTED"] = replay.calls.faulted
-        lines.append(f"if done != {len(log.calls)}: FAULTED(done)")
     lines.append(f"return ({''.join(f'o{k}, ' for k in range(len(replay.outs)))})")
     text = "\n".join(["def quick(E, R, FREE=None):", *(f"    {line}" for line in lines)])
     exec(compile(text, "<burn replay>", "exec"), constants)
@@ -224,17 +221,24 @@ def _called(
     """Return the lines that make the launches."""
     if replay.builtin is not None:
         constants |= {"CALL": replay.builtin, "WORDS": replay.calls.words}
+        constants["FAULTED"] = replay.calls.faulted
         lines = []
         for n, (at, word, converted, read) in enumerate(replay.numbers):
             constants |= {f"P{n}": word.pack_into, f"C{n}": converted, f"R{n}": read}
             lines.append(f"P{n}(WORDS, {at}, C{n}(R{n}(R)))")
-        call = [f"done = CALL({', '.join(bases)})"]
+        call = [
+            f"done = CALL({', '.join(bases)})",
+            f"if done != {len(replay.log.calls)}: FAULTED(done)",
+        ]
+        if replay.calls.note is not None:
+            constants["NOTE"] = replay.calls.note
+            call.append("NOTE()")
     else:
         constants |= {"WRITE": replay.write, "CALLS": replay.calls}
         lines = [f"WRITE(({''.join(f'{a}, ' for a in arrays)}), R)"]
         call = ["CALLS.run()"]
-    if replay.log.guards:
-        (constants["GUARD"],) = replay.log.guards
+    if replay.guard is not None:
+        constants["GUARD"] = replay.guard
         call = ["with GUARD:", *(f"    {line}" for line in call)]
     if replay.over:
         taken = "".join(f"t{k}, " for k in replay.over)

@@ -217,6 +217,8 @@ def _written(
         call, at = log.calls[piece.call], made.words
         shift = at - log.starts[piece.call]
         now = made.add(call, again=log.again[piece.call])
+        if piece.call in log.fixed:
+            made.fixed.append(now)
         for p in pointers.get(piece.call, ()):
             kind, number = p.base
             base = p.base

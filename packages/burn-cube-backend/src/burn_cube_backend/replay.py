@@ -23,6 +23,7 @@ from burn_cube.spi import number_word, profiles
 from burn_cube_backend.engine import Engine
 from burn_cube_backend.late import NEVER_LATE, Late, NeedsValue, Place, Run, can_be_late, late
 from burn_cube_backend.launch_log import LaunchLog
+from burn_cube_backend.launch_order import order_of
 from burn_cube_backend.memory_plan import Arrangement, Span, arranged
 from burn_cube_backend.packs import Packing, packings_of
 from burn_cube_backend.payload import CubeTensor
@@ -45,6 +46,9 @@ MOST = 3
 # Bytes of results of one replay from which on they take the memory of inputs that die: to find out
 # who holds what costs more than smaller ones are worth.
 WORTH_OVERWRITING = 1 << 16
+# Where launches run side by side, memory rests for so many launches before it serves again, if all
+# of it is small or grows by little.
+REST, SMALL, ROOM = 4, 16 << 20, 1.05
 
 
 def exact(value: Any) -> Any:
@@ -68,12 +72,14 @@ class Replay:
         checked: no late number was baked in.
         runs: how often it ran since anything else was tried.
         turn: empty while a thread makes the launches.
+        branches: the device runs launches side by side that need nothing of each other.
         scratch: bytes for what is made and dies inside.
         live: the most bytes that live at once beside the inputs.
         outs: how results are made again; `own` is the memory of those that need some, by size, with
             arrays that may serve again, or None where none is kept.
         over: which input's memory each result may take, by the result's place in `own`.
         alike: which results are in all but their elements the tensors whose memory they take.
+        guard: what is entered around the launches, if anything.
         used: inputs whose address stands in a launch.
         aliases: inputs that share memory, see `_aliases`.
         packings: launches that pack inputs.
@@ -91,6 +97,7 @@ class Replay:
         self.ints = ints
         self.log = self.noted = log
         self.turn: list[None] = [None]
+        self.branches = "graphs" in engine.client.properties.capabilities
         self.runs = 0
         self._whole: dict[int, tuple[int, Results]] = {}
         self.held: DeviceArray | None = None
@@ -117,9 +124,19 @@ class Replay:
         log = self.log
         given = {k: Span(size, 0, log.last.get(k, -1)) for k, (size, _) in self._given.items()}
         fixed = log.blocks, [*self.number_of], log.wishes
-        plan = arranged(*fixed, given, self._heirs, len(log.calls))
+        end = len(log.calls)
+        heirs = self._heirs
+        plan = arranged(*fixed, given, heirs, end)
         if sum(log.blocks[b].size for b in plan.over) < WORTH_OVERWRITING:
-            plan = arranged(*fixed, {}, {}, len(log.calls))
+            given, heirs = {}, {}
+            plan = arranged(*fixed, given, heirs, end)
+        if not self.branches:
+            return plan
+        # A place that is used again at once makes who writes there wait for who read it.
+        rested = [b.rested(REST, end) for b in log.blocks]
+        apart = arranged(rested, *fixed[1:], given, heirs, end)
+        if apart.over == plan.over and apart.size <= max(plan.size * ROOM, SMALL):
+            plan = apart._replace(live=plan.live)
         return plan
 
     def twin(self) -> Replay:
@@ -146,7 +163,10 @@ class Replay:
             for o in self.outs
         ]
         runtime: Any = self.engine.client.runtime
-        self.calls = runtime.sequence(log.calls)
+        order = (order_of(log, plan),) if self.branches else ()
+        self.calls = runtime.sequence(log.calls, *order)
+        # Native code wants it to be entered, or other threads touch the queue.
+        self.guard = next(iter(log.guards), getattr(self.calls, "guard", None))
         self.scratch, self.live = plan.size, plan.live
         self.over = {number_of[b]: k for b, k in plan.over.items()}
         self.own: list[tuple[int, list[DeviceArray] | None]] = []

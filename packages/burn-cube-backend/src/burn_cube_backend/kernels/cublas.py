@@ -94,15 +94,24 @@ class CuBlas:
         library = ctypes.CDLL(f"cublas64_{major}.dll" if windows else f"libcublas.so.{major}")
         self.one, self.many = library.cublasGemmEx, library.cublasGemmStridedBatchedEx
         # Memory of its own, because in the capture of a graph the library must not ask for any.
-        space = _POINTER(runtime.alloc(_WORKSPACE))
-        status = library.cublasSetWorkspace_v2(self.handle, space, ctypes.c_size_t(_WORKSPACE))
-        if status:
-            raise LaunchError("matmul", "cuBLAS takes a workspace", got=f"its status {status}")
+        # Products that run side by side need one each.
+        self._set_workspace = library.cublasSetWorkspace_v2
+        self._spaces = [runtime.alloc(_WORKSPACE)]
+        self.take(0)
         # Scalars stand in host memory, in the dtype of the sums.
         self.scalars: dict[DType, np.ndarray[Any, Any]] = {
             d.float32: np.array([1, 0], np.float32),
             d.float64: np.array([1, 0], np.float64),
         }
+
+    def take(self, lane: int) -> None:
+        """Let the calls that follow use the working memory of a lane."""
+        while len(self._spaces) <= lane:
+            self._spaces.append(self.runtime.alloc(_WORKSPACE))
+        space, size = _POINTER(self._spaces[lane]), ctypes.c_size_t(_WORKSPACE)
+        status = self._set_workspace(self.handle, space, size)
+        if status:
+            raise LaunchError("matmul", "cuBLAS takes a workspace", got=f"its status {status}")
 
     def plan(
         self, dtype: DType, shape: tuple[int, int, int], x: Matrix, y: Matrix,
@@ -156,7 +165,7 @@ class CuBlas:
         if log is not None and log.thread == threading.get_ident():
             words = _ADDRESSES.pack(right, left, flat.pointer)
             stay = [a for a in (x.buf, y.buf) if log.base_of(a) is None]
-            call = CudaCall(plan, words, issue=partial(self.call, plan))
+            call = CudaCall(plan, words, issue=partial(self.call, plan), lanes=self)
             log.native(call, None, stay, writes=(2,))
         return CubeTensor(flat, plan.shape, plan.strides, dtype)
 

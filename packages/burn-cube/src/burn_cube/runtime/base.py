@@ -100,6 +100,13 @@ class Runtime(ABC):
         """Return the handle of a part of memory at an aligned offset; None where there is none."""
         return None
 
+    def shared(self, size: int) -> tuple[Any, memoryview] | None:
+        """Return zeros that both the device and the host see; None where there are none such.
+
+        The host sees what the device wrote once it has waited for the device.
+        """
+        return None
+
     def read_async(self, handle: Any, offset: int, out: memoryview) -> Event:
         """Start a copy to the host, after everything before; `out` must live until it is done."""
         self.read(handle, offset, out)

@@ -223,6 +223,20 @@ class Client:
             self.runtime.write(made.storage.handle, 0, np.zeros(size, np.uint8).data)
         return made
 
+    def shared(self, count: int, dtype: DType) -> tuple[DeviceArray, Any] | None:
+        """Return zeros on the device and numpy's view of them, for a dtype that numpy has.
+
+        The view shows what kernels wrote once the device was waited for. None where no memory is
+        seen by both.
+        """
+        found = self.runtime.shared(count * dtype.itemsize)
+        if found is None:
+            return None
+        handle, view = found
+        storage = Storage(handle, len(view), self.runtime.address(handle), keep=view)
+        made = DeviceArray(self, storage, (count,), dtype)
+        return made, np.frombuffer(view, dtype.name)
+
     def to_numpy(self, array: DeviceArray) -> Any:
         """Return a copy on the host; bfloat16 comes as ml_dtypes has it, or as uint16 bits."""
         self._unrepeatable("data are read on the host")

@@ -239,6 +239,7 @@ class CudaRuntime(QueuedRuntime):
         self.stream = cupy.cuda.Stream(non_blocking=True)
         self.events: list[int] = []
         self.recent: deque[tuple[Program, Grid]] = deque(maxlen=SUSPECTS)
+        self._shared: list[Any] = []
         self._ways: deque[tuple[CudaEvent, Any]] = deque()
         facts = runtime.getDeviceProperties(index)
         self.capability = int(facts["major"]) * 10 + int(facts["minor"])
@@ -331,9 +332,16 @@ class CudaRuntime(QueuedRuntime):
 
         return CudaGraph(self, launches)
 
-    def sequence(self, calls: Sequence[CudaCall]) -> CudaCalls:
-        """Return launches that are made together."""
-        return CudaCalls(self, calls)
+    def sequence(
+        self, calls: Sequence[CudaCall], before: Sequence[Sequence[int]] | None = None
+    ) -> CudaCalls:  # fmt: skip
+        """Return launches that are made together.
+
+        Args:
+            calls: the launches.
+            before: of each one those that it has to wait for; None if that is all before it.
+        """
+        return CudaCalls(self, calls, before)
 
     # --- memory ----------------------------------------------------------------------------
 
@@ -364,6 +372,16 @@ class CudaRuntime(QueuedRuntime):
     def pinned(self, size: int) -> Any:
         """Return memory of the host that the device copies to without a detour."""
         return self._cupy.cuda.alloc_pinned_memory(size)
+
+    def shared(self, size: int) -> tuple[int, memoryview]:
+        """Return pinned memory of the host, which the device finds at the same address."""
+        self.alive()
+        self.use()
+        pinned = self.pinned(size)
+        self._shared.append(pinned)
+        view = memoryview((ctypes.c_char * size).from_address(pinned.ptr)).cast("B")
+        view[:] = bytes(size)
+        return int(pinned.ptr), view
 
     def write(self, handle: Any, offset: int, data: memoryview) -> None:
         """Copy bytes from the host."""

@@ -3,10 +3,14 @@
 The words of all launches stand in one array, eight bytes for each argument, as on the cpu runtime.
 Whoever runs the list again writes other addresses and numbers into the words first; a run replaces
 the arguments of the launches whose words differ from those that its graph has. A list keeps a few
-graphs, because memory of results takes turns: each run takes the graph that is nearest.
+graphs, because memory of results takes turns: each run takes the graph that is nearest. Where a
+compiler for the host is installed, a run whose words some graph has is one native call.
+
+Whoever makes the list says which launches wait for which; the others run side by side.
 
 Calls of a library (a product of cuBLAS) are captured one by one into graphs that are nodes of the
-large one, since only the library knows what it launches.
+large one, since only the library knows what it launches. Those that run side by side each use a
+lane: working memory of their own.
 
 Source: CUDA driver API, graph management and stream management.
 """
@@ -16,12 +20,14 @@ from __future__ import annotations
 import ctypes
 import sys
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from burn_cube.runtime.base import Grid
 from burn_cube.runtime.cuda_graph import NodeParams, check, driver_library
+from burn_cube.runtime.cuda_launcher import facts_of, graph_launcher, self_of
 from burn_cube.runtime.native_calls import Addressed
 
 if TYPE_CHECKING:
@@ -31,8 +37,11 @@ if TYPE_CHECKING:
 WORTH = 3
 # Graphs of a list at most; each has its own addresses.
 GRAPHS = 4
-# A new graph is made while there may be more, when more than this share of the nodes would change.
-SHARE = 0.25
+# A new graph is made while there may be more, when more than this share of the nodes would change,
+# or when nodes were changed this often.
+SHARE, OFTEN = 0.25, 16
+# Calls of one library that may run side by side.
+LANES = 2
 # What other threads do with the driver is no part of a capture.
 _RELAXED = 2
 
@@ -50,6 +59,8 @@ class CudaCall(NamedTuple):
         number: by which a fault names the launch, 0 if it cannot.
         issue: calls the library with the words; None for a kernel.
         inner: there are no further words.
+        lanes: what gives calls of a library working memory, by `lanes.take(number)`; calls that do
+            may only run side by side in lanes of their own.
     """
 
     function: Any
@@ -61,6 +72,7 @@ class CudaCall(NamedTuple):
     number: int = 0
     issue: Callable[..., None] | None = None
     inner: bytes = b""
+    lanes: Any = None
 
 
 class _Instance:
@@ -86,8 +98,9 @@ class _Instance:
     def _add(self, calls: CudaCalls, k: int) -> None:
         driver = driver_library()
         node = ctypes.c_void_p()
-        before = (ctypes.c_void_p * 1)(self._nodes[-1] if self._nodes else 0)
-        place = ctypes.byref(node), self._graph, before, len(self._nodes[-1:])
+        nodes = [self._nodes[j] for j in calls.before[k]]
+        before = (ctypes.c_void_p * max(len(nodes), 1))(*nodes)
+        place = ctypes.byref(node), self._graph, before, len(nodes)
         params = calls.params[k]
         if params is not None:
             status = driver.cuGraphAddKernelNode_v2(*place, ctypes.byref(params))
@@ -117,6 +130,11 @@ class _Instance:
             driver.cuGraphDestroy(child)
         return not status
 
+    @property
+    def row(self) -> tuple[int, int]:
+        """What the native call asks of it: the graph, and the address of its words."""
+        return self._exec.value or 0, self.words.ctypes.data
+
     def launch(self) -> None:
         """Put the launches into the stream."""
         status = driver_library().cuGraphLaunch(self._exec, self._runtime.stream.ptr)
@@ -134,25 +152,44 @@ class _Instance:
 class CudaCalls(Addressed):
     """Launches in order.
 
+    Args:
+        runtime: the device.
+        calls: the launches.
+        before: of each launch those that it has to wait for; None if that is all before it.
+
     Attributes:
         runtime: the device.
         words: the arguments of all of them.
         params: of each kernel as a graph takes it, None for calls of a library.
+        before: of each launch those that it waits for.
     """
 
-    def __init__(self, runtime: CudaRuntime, calls: Sequence[CudaCall]) -> None:
+    note: Callable[[], object]
+
+    def __init__(
+        self, runtime: CudaRuntime, calls: Sequence[CudaCall],
+        before: Sequence[Sequence[int]] | None = None,
+    ) -> None:  # fmt: skip
         self.runtime = runtime
+        self.guard = runtime.lock
+        if before is None:
+            before = [[k - 1] if k else [] for k in range(len(calls))]
+        self.before, self._lanes = in_lanes(calls, before)
         self.words = np.frombuffer(bytearray(b"".join(c.words for c in calls)), np.int64)
         self._calls = [c._replace(words=b"") for c in calls]
         counts = [len(c.words) // 8 for c in calls]
         self._starts = np.cumsum([0, *counts]).tolist()
         self._call_of = np.repeat(np.arange(len(calls)), counts)
         self._instances: list[_Instance] = []
-        self._runs = 0
+        self._runs = self._changed = 0
+        # What the native call reads: a row for each graph.
+        self._table = np.zeros((GRAPHS, 2), np.int64)
         self._arrays: list[Any] = []
         self.params = [self._params(k) for k in range(len(calls))]
         self._faulting = [c for c in calls if c.number]
+        # An error that comes later names them.
         self._recent = [(c.program, c.parts) for c in calls if c.program is not None][-1:]
+        self.note = partial(runtime.recent.extend, self._recent)
 
     def __len__(self) -> int:
         return len(self._calls)
@@ -179,7 +216,7 @@ class CudaCalls(Addressed):
             runtime.use()
             for call in self._faulting:
                 runtime.remember(call.number, call.program.source, call.about)
-            runtime.recent.extend(self._recent)
+            self.note()
             self._runs += 1
             if self._runs == 1 or len(self._calls) < WORTH:
                 for k in range(len(self._calls)):
@@ -203,13 +240,20 @@ class CudaCalls(Addressed):
     def captured(self, k: int) -> ctypes.c_void_p:
         """Return what a call of a library puts into the stream, as a graph; the lock is held."""
         driver, stream = driver_library(), self.runtime.stream.ptr
-        check(driver.cuStreamBeginCapture_v2(stream, _RELAXED), "a capture")
-        graph = ctypes.c_void_p()
+        lanes, lane = self._calls[k].lanes, self._lanes[k]
+        if lane:
+            lanes.take(lane)
         try:
-            self._issue(k)
+            check(driver.cuStreamBeginCapture_v2(stream, _RELAXED), "a capture")
+            graph = ctypes.c_void_p()
+            try:
+                self._issue(k)
+            finally:
+                status = driver.cuStreamEndCapture(stream, ctypes.byref(graph))
+            check(status, "the end of a capture")
         finally:
-            status = driver.cuStreamEndCapture(stream, ctypes.byref(graph))
-        check(status, "the end of a capture")
+            if lane:
+                lanes.take(0)
         return graph
 
     def _nearest(self) -> _Instance:
@@ -223,15 +267,99 @@ class CudaCalls(Addressed):
             if not nodes:
                 return instance
         room = len(self._instances) < GRAPHS
-        if best is None or (room and len(changed) > SHARE * len(self._calls)):
-            best = _Instance(self)
-            self._instances.append(best)
-            return best
+        self._changed += 1
+        much = len(changed) > SHARE * len(self._calls) or self._changed % OFTEN == 0
+        if best is None or (room and much):
+            return self._new()
         for k in changed:
             if not best.patch(self, k):
                 self._instances.remove(best)
-                best = _Instance(self)
-                self._instances.append(best)
-                return best
+                self._listed()
+                return self._new()
         np.copyto(best.words, words)
         return best
+
+    def _new(self) -> _Instance:
+        """Return a graph that was not there."""
+        made = _Instance(self)
+        self._instances.append(made)
+        self._listed()
+        return made
+
+    def _listed(self) -> None:
+        """Tell the native call of the graphs that there are."""
+        self._table[:] = 0
+        for row, instance in zip(self._table, self._instances, strict=False):
+            row[:] = instance.row
+
+    # ---- the native call ------------------------------------------------------------------------
+
+    def placed(
+        self, words: Sequence[int], rows: Sequence[int], deltas: Sequence[int]
+    ) -> Callable[..., int] | None:
+        """Return a builtin that takes base addresses, writes addresses and launches a graph.
+
+        It returns how many launches were made: all of them, or 0 where no graph has the words, or
+        the driver refused; `faulted` makes them then. None without a compiler for the host. What
+        it reads belongs to this object, which has to live as long; one thread calls it at a time.
+
+        Args:
+            words: where addresses stand.
+            rows: which base each of them counts from.
+            deltas: bytes from there.
+        """
+        # A launch that can fault is remembered at every run, in Python.
+        if len(self._calls) < WORTH or self._faulting:
+            return None
+        builtin = graph_launcher()
+        if builtin is None:
+            return None
+        self._patches = np.array([words, rows, deltas], np.int64).T.copy()
+        self._facts = facts_of(self.words, GRAPHS, self.runtime.stream.ptr)
+        launch = ctypes.cast(driver_library().cuGraphLaunch, ctypes.c_void_p).value or 0
+        count = len(self._calls)
+        return builtin.over(
+            self_of(self._table, count, self._facts, launch, self.words, self._patches)
+        )
+
+    def faulted(self, reached: int) -> None:
+        """Make the launches where the native call did not."""
+        self.run()
+
+
+def in_lanes(
+    calls: Sequence[CudaCall], before: Sequence[Sequence[int]]
+) -> tuple[list[list[int]], list[int]]:
+    """Return what each launch waits for and which lane it uses, so that no two share a lane.
+
+    Args:
+        calls: the launches.
+        before: of each launch those that it has to wait for anyway.
+    """
+    behind: list[int] = []  # of each launch all that are done before it, one bit each
+    waits: list[list[int]] = []
+    lanes = [0] * len(calls)
+    last: dict[int, list[int]] = {}  # of each library, the last call in each lane
+    for k, call in enumerate(calls):
+        mine = list(before[k])
+        known = 0
+        for j in mine:
+            known |= behind[j] | 1 << j
+        if call.lanes is not None:
+            used = last.setdefault(id(call.lanes), [])
+            free = [n for n, j in enumerate(used) if known >> j & 1]
+            if free:
+                lane = max(free, key=used.__getitem__)
+                used[lane] = k
+            elif len(used) < LANES:
+                lane = len(used)
+                used.append(k)
+            else:
+                lane = min(range(LANES), key=used.__getitem__)
+                mine.append(used[lane])
+                known |= behind[used[lane]] | 1 << used[lane]
+                used[lane] = k
+            lanes[k] = lane
+        behind.append(known)
+        waits.append(mine)
+    return waits, lanes

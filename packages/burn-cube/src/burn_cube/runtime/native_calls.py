@@ -10,6 +10,7 @@ from __future__ import annotations
 import ctypes
 import struct
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -110,6 +111,11 @@ _PYTHON = ("PyLong_AsLongLong", "PyLong_FromLongLong", "PyEval_SaveThread", "PyE
 
 def text() -> str:
     """Return the module with the function that makes a list of launches, and the builtin."""
+    return TEXT + builtin_text()
+
+
+def builtin_text() -> str:
+    """Return the builtin over a function `burn_calls_run`."""
     loads = []
     for k, name in enumerate(_BLOCK):
         kind = "i64" if name in ("count", "patched") else "ptr"
@@ -117,7 +123,22 @@ def text() -> str:
             f"  %{name}p = getelementptr i64, ptr %block, i64 {k}",
             f"  %{name} = load {kind}, ptr %{name}p",
         ]
-    return TEXT + BUILTIN.format(header=HEADER, loads="\n".join(loads))
+    return BUILTIN.format(header=HEADER, loads="\n".join(loads))
+
+
+def block(arguments: Sequence[int], words: Any, patches: Any) -> bytes:
+    """Return what the builtin finds in its `self`.
+
+    Args:
+        arguments: of `burn_calls_run`.
+        words: where addresses are written.
+        patches: rows of the word, the base and the bytes from there.
+    """
+    values = [
+        *arguments, words.ctypes.data, patches.ctypes.data, len(patches),
+        *python_addresses(*_PYTHON),
+    ]  # fmt: skip
+    return np.array(values, np.int64).tobytes()  # in the order of `_BLOCK`
 
 
 class NativeCall(NamedTuple):
@@ -148,9 +169,13 @@ class Addressed:
 
     Attributes:
         words: the arguments of all of them.
+        guard: what is entered around a native call of `placed`, if anything.
+        note: what is called behind it, if anything.
     """
 
     words: Any
+    guard: AbstractContextManager[Any] | None = None
+    note: Callable[[], object] | None = None
     _bases: list[int] | None = None
 
     def locate(self, words: Any, rows: Any, deltas: Any, arrays: Sequence[Any]) -> None:
@@ -224,16 +249,8 @@ class NativeCalls(Addressed):
             rows: which base each of them counts from.
             deltas: bytes from there.
         """
-        self._patches = patches = np.array([words, rows, deltas], np.int64).T.copy()
-        block = np.array(
-            [
-                *self._arguments, self.words.ctypes.data, patches.ctypes.data, len(patches),
-                *python_addresses(*_PYTHON),
-            ],
-            np.int64,
-        )  # fmt: skip
-        # The block has the order of `_BLOCK`: `_arguments` are its first four.
-        return self._runner.builtin.over(block.tobytes())
+        self._patches = np.array([words, rows, deltas], np.int64).T.copy()
+        return self._runner.builtin.over(block(self._arguments, self.words, self._patches))
 
 
 def number_word(dtype: DType) -> tuple[struct.Struct, Callable[[Any], Any]]:

@@ -49,6 +49,8 @@ class QueuedRuntime(Runtime):
         self._loading = threading.Lock()
         self._made: dict[bytes, Program] = {}
         self._record: Any = None
+        # What the host sees of it, where it need not be copied.
+        self._seen: memoryview | None = None
         self._launches: OrderedDict[int, tuple[Source, str]] = OrderedDict()
         self._number = 0
         self._pending = False
@@ -126,8 +128,12 @@ class QueuedRuntime(Runtime):
         """Return the number of a launch that can fault, and the record."""
         self._number = self._number % 0x7FFFFFFF + 1
         if self._record is None:
-            self._record = self.alloc(RECORD)
-            self.write(self._record, 0, memoryview(bytes(RECORD)))
+            shared = self.shared(RECORD)
+            if shared is None:
+                self._record = self.alloc(RECORD)
+                self.write(self._record, 0, memoryview(bytes(RECORD)))
+            else:
+                self._record, self._seen = shared
         self.remember(self._number, source, describe(source.kernel, args))
         return self._number, self._record
 
@@ -145,7 +151,7 @@ class QueuedRuntime(Runtime):
         self._pending = True
 
     def check_faults(self) -> None:
-        """Raise what a kernel noted, once; waits for the queue where one may have.
+        """Raise what a kernel noted, once; the queue was waited for.
 
         Raises:
             KernelFaultError: names kernel, place, index and arguments.
@@ -153,12 +159,16 @@ class QueuedRuntime(Runtime):
         if not self._pending:
             return
         self._pending = False
-        raw = bytearray(RECORD)
-        self.read(self._record, 0, memoryview(raw))
+        raw: bytearray | memoryview = bytearray(RECORD) if self._seen is None else self._seen
+        if self._seen is None:
+            self.read(self._record, 0, memoryview(raw))
         site, number, index, length = struct.unpack("<iiqq", raw[:24])
         if site == 0:
             return
-        self.write(self._record, 0, memoryview(bytes(RECORD)))
+        if self._seen is None:
+            self.write(self._record, 0, memoryview(bytes(RECORD)))
+        else:
+            self._seen[:] = bytes(RECORD)
         found = self._launches.get(number)
         if found is None:
             raise KernelFaultError(self.name, "a kernel broke a rule", got=f"launch {number}")
