@@ -5,6 +5,7 @@ runtime's own work (packing, order, errors, reads) is tested where there is no d
 """
 
 import ctypes
+import random
 import sys
 from types import ModuleType, SimpleNamespace
 
@@ -94,6 +95,10 @@ class FakeCuda:
         assert all(p % ctypes.alignment(t) == 0 for t, p in zip(types, pointers, strict=True))
         self.launches.append((name, (gx, gy, gz), (bx, by, bz), shared, stream, values))
 
+    def counted(self, function):
+        """Return how many parameters a kernel has."""
+        return len(self.formats[self.functions[function]])
+
     def modules(self):
         """Return what `import cupy` and its parts give."""
         facts = {
@@ -151,4 +156,140 @@ def install(monkeypatch, **options):
     made = FakeCuda(**options)
     for name, module in made.modules().items():
         monkeypatch.setitem(sys.modules, name, module)
+    return made
+
+
+class FakeGraphs:
+    """The driver's calls for graphs; a launch runs nodes in any order that keeps their edges.
+
+    Attributes:
+        patched: nodes that got other arguments.
+        launched: graphs that were launched.
+        refuses: a launch fails.
+    """
+
+    def __init__(self, cuda, seed=0):
+        self.cuda = cuda
+        self.random = random.Random(seed)
+        self.patched = self.launched = 0
+        self.refuses = False
+        self.objects = {}
+        self.captured = None
+        pointer, number = ctypes.c_void_p, ctypes.c_size_t
+        graph, node = (pointer, ctypes.c_uint), (pointer, pointer, pointer, number, pointer)
+        signatures = {
+            "cuGraphCreate": graph, "cuGraphAddKernelNode_v2": node,
+            "cuGraphInstantiateWithFlags": (pointer, pointer, ctypes.c_ulonglong),
+            "cuGraphExecKernelNodeSetParams_v2": (pointer,) * 3, "cuGraphAddChildGraphNode": node,
+            "cuGraphExecChildGraphNodeSetParams": (pointer,) * 3,
+            "cuStreamBeginCapture_v2": (pointer, ctypes.c_int),
+            "cuStreamEndCapture": (pointer,) * 2, "cuGraphLaunch": (pointer,) * 2,
+            "cuGraphExecDestroy": (pointer,), "cuGraphDestroy": (pointer,),
+            "cuGetErrorString": (ctypes.c_int, pointer),
+        }  # fmt: skip
+        for name, arguments in signatures.items():
+            setattr(self, name, ctypes.CFUNCTYPE(ctypes.c_int, *arguments)(getattr(self, name[2:])))
+
+    def put(self, place, thing):
+        number = len(self.objects) + 1
+        self.objects[number] = thing
+        ctypes.c_void_p.from_address(place).value = number
+        return 0
+
+    def library(self, call):
+        """Do what a library does with a stream: at once, or noted while the stream is captured."""
+        if self.captured is None:
+            call()
+        else:
+            self.captured.append(call)
+
+    def kernel(self, params):
+        """Return what a kernel node does, with the arguments as they are now."""
+        from burn_cube.runtime.cuda_graph import NodeParams
+
+        p = NodeParams.from_address(params)
+        function, grid, block, shared = p.func or 0, tuple(p.grid), tuple(p.block), p.shared
+        count = self.cuda.counted(function)
+        places = (ctypes.c_void_p * count).from_address(p.params)
+        slots = (ctypes.c_int64 * max(count, 1))(
+            *[ctypes.c_int64.from_address(place).value for place in places]
+        )
+        first = ctypes.addressof(slots)
+        pointers = (ctypes.c_void_p * max(count, 1))(*range(first, first + 8 * count, 8))
+
+        def run(keep=slots):
+            start = sys.modules["cupy.cuda.driver"].launchKernel
+            start(function, *grid, *block, shared, 42, ctypes.addressof(pointers), 0)
+
+        return run
+
+    def node(self, out, graph, before, count, work):
+        waits = [*(ctypes.c_void_p * count).from_address(before)] if count else []
+        self.put(out, None)
+        self.objects[graph][ctypes.c_void_p.from_address(out).value] = (waits, work)
+        return 0
+
+    # The driver's names follow, without their first two letters.
+
+    def GraphCreate(self, out, flags):
+        return self.put(out, {})
+
+    def GraphAddKernelNode_v2(self, out, graph, before, count, params):
+        return self.node(out, graph, before, count, [self.kernel(params)])
+
+    def GraphAddChildGraphNode(self, out, graph, before, count, child):
+        return self.node(out, graph, before, count, self.objects[child])
+
+    def GraphInstantiateWithFlags(self, out, graph, flags):
+        return self.put(out, dict(self.objects[graph]))
+
+    def GraphExecKernelNodeSetParams_v2(self, made, node, params):
+        self.patched += 1
+        self.objects[made][node] = self.objects[made][node][0], [self.kernel(params)]
+        return 0
+
+    def GraphExecChildGraphNodeSetParams(self, made, node, child):
+        self.patched += 1
+        self.objects[made][node] = self.objects[made][node][0], self.objects[child]
+        return 0
+
+    def StreamBeginCapture_v2(self, stream, mode):
+        self.captured = []
+        return 0
+
+    def StreamEndCapture(self, stream, out):
+        captured, self.captured = self.captured, None
+        return self.put(out, captured)
+
+    def GraphLaunch(self, made, stream):
+        if self.refuses:
+            return 700
+        self.launched += 1
+        waiting, done = dict(self.objects[made]), set()
+        while waiting:
+            ready = [k for k, (before, _) in waiting.items() if done.issuperset(before)]
+            k = self.random.choice(ready)
+            for call in waiting.pop(k)[1]:
+                call()
+            done.add(k)
+        return 0
+
+    def GraphExecDestroy(self, made):
+        self.objects[made] = None
+        return 0
+
+    def GraphDestroy(self, graph):
+        return 0
+
+    def GetErrorString(self, status, out):
+        return 0
+
+
+def install_graphs(monkeypatch, cuda, seed=0):
+    """Put graphs in the place of the driver's."""
+    from burn_cube.runtime import cuda_calls, cuda_graph
+
+    made = FakeGraphs(cuda, seed)
+    for module in (cuda_calls, cuda_graph):
+        monkeypatch.setattr(module, "driver_library", lambda: made)
     return made

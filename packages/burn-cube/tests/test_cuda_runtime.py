@@ -10,6 +10,7 @@ import pytest
 
 import burn_cube as bc
 from burn_cube.runtime.client import Client
+from burn_cube.runtime.cuda_calls import CudaCall, in_lanes
 from burn_std import BackendLoadError, DeviceError, DeviceLostError
 from burn_std.dtypes import (
     bfloat16,
@@ -257,3 +258,145 @@ def test_index_dtype_follows_the_size(device, cuda):
     assert device.properties.index is int32
     kernel = scale.ir((float32, 2), float32, 1.0, index=int64)
     assert "const i64 p_x_shape_1" in device.runtime.load(kernel).source.text
+
+
+# ---- lists of launches -------------------------------------------------------------------------
+
+
+class Library:
+    """Adds one to numbers; what two calls do at a time in one lane is wrong."""
+
+    def __init__(self, graphs):
+        self.graphs = graphs
+        self.lane = 0
+        self.taken = []
+
+    def take(self, lane):
+        self.lane = lane
+        self.taken.append(lane)
+
+    def call(self, device, array):
+        """Return a call that writes its lane and the next number behind the last."""
+
+        def issue(place):
+            lane = self.lane
+
+            def work():
+                numbers = (ct.c_float * 4).from_address(place)
+                numbers[0], numbers[1] = numbers[0] + 1, lane
+
+            self.graphs.library(work)
+
+        words = np.array([array.pointer], np.int64).tobytes()
+        return CudaCall("library", words, issue=issue, lanes=self)
+
+
+@pytest.fixture
+def graphs(cuda, monkeypatch):
+    return fake_cuda.install_graphs(monkeypatch, cuda)
+
+
+def listed(device, before=None, count=4):
+    """Return a list of launches, x -> out[k], and its arrays."""
+    x = device.from_numpy(np.arange(6, dtype=np.float32).reshape(2, 3))
+    outs = [device.zeros(6, float32) for _ in range(count)]
+    program = device.runtime.load(scale.ir(x, outs[0], 1.0, cube_dim=8))
+    calls = [program.prepared((1, 1, 1), (x, out, float(k))) for k, out in enumerate(outs)]
+    return device.runtime.sequence(calls, before), x, outs
+
+
+def numbers_of(launches):
+    return [values[-1] for *_, values in launches]
+
+
+def test_launches_of_a_list_keep_their_order_where_one_waits_for_another(device, cuda, graphs):
+    orders = set()
+    calls, *_ = listed(device, [[], [], [0], [1, 2]])
+    calls.run()  # one by one
+    assert numbers_of(cuda.launches) == [0, 1, 2, 3]
+    for _ in range(40):
+        cuda.launches.clear()
+        calls.run()
+        found = numbers_of(cuda.launches)
+        assert found.index(0) < found.index(2) and found[-1] == 3
+        orders.add(tuple(found))
+    assert len(orders) == 3  # the second may come first, second or third
+    calls, *_ = listed(device)  # each waits for the one before
+    for _ in range(10):
+        cuda.launches.clear()
+        calls.run()
+        assert numbers_of(cuda.launches) == [0, 1, 2, 3]
+
+
+def test_one_native_call_launches_the_graph_that_has_the_words(device, cuda, graphs):
+    pytest.importorskip("llvmlite")
+    calls, _x, outs = listed(device)
+    starts = calls._starts
+    # The entry of `out` is the sixth of `k_scale`.
+    start = calls.placed([s + 5 for s in starts[:4]], [0, 1, 2, 3], [0] * 4)
+    places = [out.pointer for out in outs]
+    other = [places[1], places[0], *places[2:]]
+
+    def run(at):
+        cuda.launches.clear()
+        done = start(*at)
+        if done != len(calls):
+            calls.faulted(done)
+        assert [values[5] for *_, values in cuda.launches] == at
+        return done
+
+    assert run(places) == 0  # one by one
+    assert run(places) == 0  # makes the graph
+    assert run(places) == 4 and run(places) == 4
+    assert run(other) == 0  # half of its nodes change: another graph is made
+    assert run(places) == 4 and run(other) == 4 and run(places) == 4
+    assert graphs.patched == 0
+    graphs.refuses = True
+    assert start(*places) == 0
+    with pytest.raises(bc.LaunchError, match="the driver takes a graph"):
+        calls.faulted(0)
+
+
+def test_a_node_that_changes_often_gets_a_graph_of_its_own(device, cuda, graphs):
+    calls, _x, outs = listed(device, count=8)
+    at = calls._starts[3] + 5
+    places = [outs[3].pointer, outs[4].pointer]
+    for k in range(60):
+        calls.words[at] = places[k % 2]
+        calls.run()
+    assert len(calls._instances) == 2
+    patched = graphs.patched
+    for k in range(10):
+        calls.words[at] = places[k % 2]
+        calls.run()
+    assert graphs.patched == patched
+
+
+def test_calls_of_a_library_that_may_meet_have_lanes_of_their_own(device, cuda, graphs):
+    library = Library(graphs)
+    arrays = [device.zeros(4, float32) for _ in range(5)]
+    # The first three meet; the last two wait for the first.
+    before = [[], [], [], [0], [0]]
+    made = [library.call(device, array) for array in arrays]
+    calls = device.runtime.sequence(made, before)
+    for k in range(6):
+        calls.run()
+        assert [array.numpy()[0] for array in arrays] == [k + 1] * 5
+    lanes = [int(array.numpy()[1]) for array in arrays]
+    assert library.lane == 0  # what is launched alone has the first one
+    waits, assigned = in_lanes(made, before)
+    assert lanes == assigned
+    done = [set() for _ in made]
+    for k, mine in enumerate(waits):
+        for j in mine:
+            done[k] |= done[j] | {j}
+        assert all(lanes[j] != lanes[k] or j in done[k] for j in range(k))
+
+
+def test_faults_are_seen_without_a_copy(device, cuda, monkeypatch):
+    cuda.formats["k_guarded"] = [ct.c_uint64, ct.c_int32, ct.c_int32, ct.c_uint64]
+    guarded.launch(device, 1, device.zeros(8, float32), cube_dim=4, bounds="validated")
+    copies = []
+    monkeypatch.setattr(device.runtime.api, "memcpyAsync", lambda *args: copies.append(args))
+    device.sync()
+    assert copies == []

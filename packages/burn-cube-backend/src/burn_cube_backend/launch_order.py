@@ -7,7 +7,7 @@ other.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Sequence
 from typing import NamedTuple
 
 from burn_cube_backend.launch_log import WRITES, LaunchLog, Pointer
@@ -100,12 +100,3 @@ def reduced(before: Sequence[set[int]]) -> list[list[int]]:
 def order_of(log: LaunchLog, plan: Arrangement) -> list[list[int]]:
     """Return the launches of a log that each one has to wait for."""
     return waits(accesses(log, plan), len(log.calls), log.fixed)
-
-
-def longest(before: Sequence[Sequence[int]], costs: Mapping[int, float] | None = None) -> float:
-    """Return the length of the longest way through launches, each of which counts 1 or its cost."""
-    lengths: list[float] = []
-    for k, mine in enumerate(before):
-        cost = 1.0 if costs is None else costs[k]
-        lengths.append(cost + max((lengths[j] for j in mine), default=0.0))
-    return max(lengths, default=0.0)
