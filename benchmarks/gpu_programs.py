@@ -1,11 +1,12 @@
-"""Whole programs on a GPU: ours as written and captured, beside PyTorch eager and compiled.
+"""Whole programs on a GPU: ours as written and captured, beside PyTorch and JAX.
 
-    python benchmarks/gpu_programs.py [--device cuda] [--only TEXT] [--json FILE]
+    python benchmarks/gpu_programs.py [--device cuda] [--only TEXT] [--without-jax] [--json FILE]
 
 A training step of a perceptron (784-512-512-10, Adam, float32) at two batch sizes; one of a small
 convolutional network (batch 64, SGD, float32) and its answer for one image; one of ResNet-50 (batch
 64, 224 x 224, bfloat16 autocast, SGD); and one of a model of GPT-2's size (124 M parameters, 8 x
-1024 tokens, bfloat16 autocast, AdamW). Every step is waited for; medians in milliseconds. Sides
+1024 tokens, bfloat16 autocast, AdamW). JAX multiplies float32 in tf32 unless it is told otherwise;
+it stands beside the perceptron both ways. Every step is waited for; medians in milliseconds. Sides
 take turns in one process. The first steps compile and are left out. Convolutions are those of cuDNN
 where its frontend is installed.
 """
@@ -15,6 +16,7 @@ from __future__ import annotations
 import argparse
 import datetime
 import json
+import os
 import statistics
 import time
 from collections.abc import Callable
@@ -23,6 +25,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from jitted_peers import jax_workloads
 from torch import nn as tnn
 
 import burn
@@ -80,7 +83,7 @@ def theirs(model: Any, optimizer: Any, loss: Callable[..., Any], batch: Any) -> 
     return step
 
 
-def perceptron(device: Any, rows: int) -> dict[str, float]:
+def perceptron(device: Any, rows: int, jax: bool) -> dict[str, float]:
     """Measure a step of a perceptron."""
     rng = np.random.default_rng(0)
     x = rng.standard_normal((rows, 784)).astype(np.float32)
@@ -105,7 +108,21 @@ def perceptron(device: Any, rows: int) -> dict[str, float]:
         lambda m, a, b: TF.cross_entropy(m(a), b), batch,
     )  # fmt: skip
     sides = {"ours": made()[0], "captured": made()[1], "torch": eager}
-    return medians(sides, 12, 60)
+    sides |= jitted(rows) if jax else {}
+    return medians(sides, 60, 100)
+
+
+def jitted(rows: int) -> dict[str, Step]:
+    """Return JAX's steps of the perceptron, as it multiplies by itself and in float32."""
+    # It takes most of the device at once otherwise.
+    os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
+    import jax
+
+    made = jax_workloads()[f"mlp step {rows}"]
+    exact = made()
+    with jax.default_matmul_precision("float32"):
+        exact()  # compiles
+    return {"jax": made(), "jax float32": exact}
 
 
 def small_network(kind: Any, **on: Any) -> Any:
@@ -335,12 +352,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--device", default="cuda")
     parser.add_argument("--only", default="")
+    parser.add_argument("--without-jax", action="store_true", help="where it is not installed")
     parser.add_argument("--json", type=Path)
     arguments = parser.parse_args()
+    jax = not arguments.without_jax
     device = burn.device(arguments.device)
     programs: dict[str, Callable[[], dict[str, float]]] = {
-        "perceptron step, 64 rows": lambda: perceptron(device, 64),
-        "perceptron step, 1024 rows": lambda: perceptron(device, 1024),
+        "perceptron step, 64 rows": lambda: perceptron(device, 64, jax),
+        "perceptron step, 1024 rows": lambda: perceptron(device, 1024, jax),
         "CNN step, 64 images": lambda: convolutional(device),
         "CNN, one image": lambda: one_image(device),
         "ResNet-50 step, 64 images": lambda: images(device),

@@ -84,6 +84,7 @@ def jax_workloads() -> dict[str, Callable[[], Call]]:
         "elementwise 1M": lambda: elementwise(1 << 20),
         "mlp step 64": lambda: mlp_step(64),
         "mlp step 512": lambda: mlp_step(512),
+        "mlp step 1024": lambda: mlp_step(1024),
         "small chain": chain,
     }
 
