@@ -16,8 +16,8 @@ from typing import Any
 from burn_cube import Kernel
 from burn_cube_backend.code import Code, Val
 from burn_cube_backend.engine import Engine
-from burn_cube_backend.geometry import Ints, size_of
-from burn_cube_backend.kernels import max_pool_rows
+from burn_cube_backend.geometry import Ints, dense, size_of
+from burn_cube_backend.kernels import max_pool_rows, pooling_whole
 from burn_cube_backend.kernels.maps import computed, wide
 from burn_cube_backend.kernels.orders import asks_last, laid, ordered
 from burn_cube_backend.kernels.reduction import first_value
@@ -387,6 +387,8 @@ def avg_pool(
     """x [N, C, *L] to means of windows."""
     sizes = zip(x.shape[2:], kernel, stride, padding, strict=True)
     outs = tuple(pooled(*a, 1, ceil) for a in sizes)
+    if pooling_whole.is_whole(x, outs, (kernel, stride, padding)):
+        return pooling_whole.mean(engine, x, divisor)
     return _means(
         engine, mean_kernel, x, (*x.shape[:2], *outs), x.shape[2:], outs,
         (kernel, stride, padding), count_include_pad, divisor,
@@ -399,6 +401,9 @@ def avg_pool_backward(
     count_include_pad: bool, divisor: int | None, shape: Ints,
 ) -> CubeTensor:  # fmt: skip
     """Each g over its divisor, added to every element of its window."""
+    planes = CubeTensor(None, shape, dense(shape), g.dtype)
+    if pooling_whole.is_whole(planes, g.shape[2:], (kernel, stride, padding)):
+        return pooling_whole.spread(engine, g, shape, divisor)
     return _means(
         engine, mean_spread_kernel, g, shape, shape[2:], g.shape[2:],
         (kernel, stride, padding), count_include_pad, divisor,
@@ -409,12 +414,16 @@ def avg_pool_backward(
 def adaptive_avg_pool(engine: Engine, x: CubeTensor, size: Ints) -> CubeTensor:
     """Means of the windows that tile x [N, C, *L] to `size`."""
     shape = (*x.shape[:2], *size)
+    if pooling_whole.is_whole(x, size, ()):
+        return pooling_whole.mean(engine, x, None)
     return _means(engine, mean_kernel, x, shape, x.shape[2:], size, (), True, None)
 
 
 @kernel("adaptive_avg_pool_backward")
 def adaptive_avg_pool_backward(engine: Engine, g: CubeTensor, shape: Ints) -> CubeTensor:
     """Each g over the size of its window, added to every element of the window."""
+    if pooling_whole.is_whole(CubeTensor(None, shape, dense(shape), g.dtype), g.shape[2:], ()):
+        return pooling_whole.spread(engine, g, shape, None)
     return _means(
         engine, mean_spread_kernel, g, shape, shape[2:], g.shape[2:], (), True, None
     )  # fmt: skip
