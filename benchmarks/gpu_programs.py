@@ -25,6 +25,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from decoder import Decoder, Size
 from jitted_peers import jax_workloads
 from torch import nn as tnn
 
@@ -33,7 +34,8 @@ from burn import functional as F, nn, optim
 
 TF = torch.nn.functional
 Step = Callable[[], Any]
-BATCH, TOKENS, LAYERS, HEADS, WIDTH, WORDS = 8, 1024, 12, 12, 768, 50257
+BATCH, SIZE = 8, Size(tokens=1024, layers=12, heads=12, width=768, words=50257)
+TOKENS, LAYERS, HEADS, WIDTH, WORDS = SIZE
 
 
 def medians(sides: dict[str, Step], warm: int, rounds: int) -> dict[str, float]:
@@ -244,45 +246,8 @@ def images(device: Any) -> dict[str, float]:
     return {**found, "our peak GiB": device.memory_report()["peak"] / 2**30}
 
 
-class Block(nn.Module):
-    """One layer of the transformer."""
-
-    def __init__(self, device: Any) -> None:
-        self.n1, self.n2 = (nn.LayerNorm(WIDTH, device=device) for _ in range(2))
-        self.qkv = nn.Linear(WIDTH, 3 * WIDTH, device=device)
-        self.out = nn.Linear(WIDTH, WIDTH, device=device)
-        self.up = nn.Linear(WIDTH, 4 * WIDTH, device=device)
-        self.down = nn.Linear(4 * WIDTH, WIDTH, device=device)
-
-    def forward(self, x: Any) -> Any:
-        """Return the next hidden states."""
-        b, t, _ = x.shape
-        parts = self.qkv(self.n1(x)).chunk(3, dim=-1)
-        q, k, v = (p.reshape(b, t, HEADS, WIDTH // HEADS).transpose(1, 2) for p in parts)
-        mixed = F.scaled_dot_product_attention(q, k, v, is_causal=True)
-        x = x + self.out(mixed.transpose(1, 2).reshape(b, t, WIDTH))
-        return x + self.down(F.gelu(self.up(self.n2(x)), approximate="tanh"))
-
-
-class Transformer(nn.Module):
-    """A decoder of GPT-2's size; input and output share the table of words."""
-
-    def __init__(self, device: Any) -> None:
-        self.words = nn.Embedding(WORDS, WIDTH, device=device)
-        self.places = nn.Embedding(TOKENS, WIDTH, device=device)
-        self.blocks = [Block(device) for _ in range(LAYERS)]
-        self.norm = nn.LayerNorm(WIDTH, device=device)
-
-    def forward(self, tokens: Any) -> Any:
-        """Return the scores of the next words."""
-        x = self.words(tokens) + self.places(burn.arange(TOKENS, device=tokens.device))
-        for block in self.blocks:
-            x = block(x)
-        return F.linear(self.norm(x), self.words.weight).reshape(-1, WORDS)
-
-
 class TorchBlock(tnn.Module):
-    """The same in PyTorch."""
+    """A layer of the decoder in PyTorch."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -301,7 +266,7 @@ class TorchBlock(tnn.Module):
 
 
 class TorchTransformer(tnn.Module):
-    """The same in PyTorch."""
+    """The decoder in PyTorch."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -321,7 +286,7 @@ def transformer(device: Any) -> dict[str, float]:
     """Measure a step of the transformer."""
     rng = np.random.default_rng(0)
     x, y = rng.integers(0, WORDS, (BATCH, TOKENS)), rng.integers(0, WORDS, BATCH * TOKENS)
-    model, optimizer = Transformer(device.autodiff()), optim.AdamW(lr=1e-4)
+    model, optimizer = Decoder(SIZE, device.autodiff()), optim.AdamW(lr=1e-4)
 
     def loss(m: Any, a: Any, b: Any) -> Any:
         with burn.autocast(burn.bfloat16):

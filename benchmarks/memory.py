@@ -20,11 +20,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from decoder import Decoder, Size
 
 import burn
 from burn import functional as F, nn, optim
 
-ROWS, TOKENS, WIDTH, HEADS, LAYERS, WORDS = 4, 128, 256, 4, 4, 1000
+ROWS, SIZE = 4, Size(tokens=128, layers=4, heads=4, width=256, words=1000)
 
 
 def resident() -> int:
@@ -78,50 +79,13 @@ def flat(device: Any, steps: int, captured: bool) -> dict[str, float]:
     return {**out, "seconds": round(time.perf_counter() - start, 1)}
 
 
-class Block(nn.Module):
-    """One layer of the decoder."""
-
-    def __init__(self, device: Any) -> None:
-        self.n1, self.n2 = (nn.LayerNorm(WIDTH, device=device) for _ in range(2))
-        self.qkv = nn.Linear(WIDTH, 3 * WIDTH, device=device)
-        self.out = nn.Linear(WIDTH, WIDTH, device=device)
-        self.up = nn.Linear(WIDTH, 4 * WIDTH, device=device)
-        self.down = nn.Linear(4 * WIDTH, WIDTH, device=device)
-
-    def forward(self, x: Any) -> Any:
-        """Return the next hidden states."""
-        b, t, _ = x.shape
-        parts = self.qkv(self.n1(x)).chunk(3, dim=-1)
-        q, k, v = (p.reshape(b, t, HEADS, WIDTH // HEADS).transpose(1, 2) for p in parts)
-        mixed = F.scaled_dot_product_attention(q, k, v, is_causal=True)
-        x = x + self.out(mixed.transpose(1, 2).reshape(b, t, WIDTH))
-        return x + self.down(F.gelu(self.up(self.n2(x)), approximate="tanh"))
-
-
-class Decoder(nn.Module):
-    """A decoder whose input and output share the table of words."""
-
-    def __init__(self, device: Any) -> None:
-        self.words = nn.Embedding(WORDS, WIDTH, device=device)
-        self.places = nn.Embedding(TOKENS, WIDTH, device=device)
-        self.blocks = [Block(device) for _ in range(LAYERS)]
-        self.norm = nn.LayerNorm(WIDTH, device=device)
-
-    def forward(self, tokens: Any) -> Any:
-        """Return the scores of the next words."""
-        x = self.words(tokens) + self.places(burn.arange(TOKENS, device=tokens.device))
-        for block in self.blocks:
-            x = block(x)
-        return F.linear(self.norm(x), self.words.weight).reshape(-1, WORDS)
-
-
 def peaks(device: Any, kind: str) -> dict[str, float]:
     """Return what one step needs at most, and its time."""
     burn.manual_seed(0)
-    model, optimizer = Decoder(device.autodiff()), optim.AdamW(lr=1e-3)
+    model, optimizer = Decoder(SIZE, device.autodiff()), optim.AdamW(lr=1e-3)
     rng = np.random.default_rng(0)
-    x = burn.tensor(rng.integers(0, WORDS, (ROWS, TOKENS)), device=device)
-    y = burn.tensor(rng.integers(0, WORDS, ROWS * TOKENS), device=device)
+    x = burn.tensor(rng.integers(0, SIZE.words, (ROWS, SIZE.tokens)), device=device)
+    y = burn.tensor(rng.integers(0, SIZE.words, ROWS * SIZE.tokens), device=device)
 
     def step(x: Any, y: Any) -> Any:
         loss = F.cross_entropy(model(x), y)
