@@ -13,8 +13,7 @@ from burn_backend import Group, Part
 from burn_cube import client
 from burn_cube.emit.cuda import emit_cuda
 from burn_cube_backend.engine import Engine
-from burn_cube_backend.fused import Form, fused_kernel
-from burn_cube_backend.fused_random import FusedRandom
+from burn_cube_backend.fused import Form, FusedMap, fused_kernel
 from burn_cube_backend.kernels.random import Drawn, normal, uniform
 from burn_std import dtypes as d
 
@@ -199,7 +198,7 @@ def test_units_of_a_gpu_draw_whole_blocks(
 
     host = np.arange(shape[-1] if lines else np.prod(shape)).astype(np.float32)
     x = gpu.from_numpy(host if lines else host.reshape(shape), f)
-    fused = FusedRandom(gpu, Group(parts, (f,), (2, 0)), alone)
+    fused = FusedMap(gpu, Group(parts, (f,), (2, 0)), alone)
     made = fused(x, shape, 0.5, 2.0, KEY)
     each = 1 if name == "uniform" and dtype is not d.float64 else 2
     width = 16 // max(4, dtype.itemsize)

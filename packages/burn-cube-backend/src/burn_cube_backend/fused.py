@@ -16,6 +16,7 @@ from burn_backend import LEAVES, Fused, Group, Part
 from burn_cube import Kernel, Vector
 from burn_cube_backend.code import UNITS, Code, Val
 from burn_cube_backend.engine import Engine
+from burn_cube_backend.fused_calls import GroupKernels
 from burn_cube_backend.fused_rows import COMPUTED, COSTLY, TOUCHED
 from burn_cube_backend.fused_views import VIEWS, Geometry, Path, Reading, Walks
 from burn_cube_backend.geometry import (
@@ -28,11 +29,9 @@ from burn_cube_backend.geometry import (
     size_of,
 )
 from burn_cube_backend.kernels.copies import is_turned
-from burn_cube_backend.kernels.create import wrapped
 from burn_cube_backend.kernels.maps import (
     PIECE,
     copied,
-    plain,
     result_strides,
     row_blocks,
     row_width,
@@ -316,82 +315,42 @@ def _numbered(group: Group) -> list[tuple[int, int]]:
     return list(enumerate(group.outputs))
 
 
-class FusedMap:
+class FusedMap(GroupKernels):
     """The kernels of one group on one device.
 
     Args:
         engine: the device.
         group: what they compute.
+        apart: the same by several kernels; None where one kernel always does.
     """
 
-    def __init__(self, engine: Engine, group: Group) -> None:
-        self.engine = engine
-        self.group = group
+    def __init__(self, engine: Engine, group: Group, apart: Fused | None = None) -> None:
+        super().__init__(engine, group, apart, VIEWS)
         self.reading = Reading(group)
-        self.inputs = len(group.outside)
-        # How a number is given: as an element of a dtype first, if it stands for a tensor.
-        self.numbers: list[tuple[DType, bool]] = [
-            (part.static[0] if part.name == "full" else part.lead, part.name == "full")
-            for part in group.parts
-            for _ in range(part.numbers)
-        ]
         # Work of an element as the runtime of the processor counts it.
         maps = [p.name for p in group.parts if p.name not in (*VIEWS, *LEAVES, "full")]
         self.cost = TOUCHED * (len(self.reading.reads) + len(group.outputs))
         self.cost += sum(COMPUTED + COSTLY * costly(expression(name)) for name in maps)
-        self.launches: dict[Any, Launch] = {}
 
-    def __call__(self, *args: Any) -> tuple[CubeTensor, ...]:
-        """Compute the group: payloads from outside, then numbers."""
-        engine = self.engine
-        tensors, given = args[: self.inputs], args[self.inputs :]
-        absent = tuple([v is None for v in given])
-        bare = tuple([x.buf is None for x in tensors])
-        # A number alone is no layout of its own: its value is an argument.
-        layouts = tuple(
-            [None if x.buf is None else x.layout or engine.layout_of(x) for x in tensors]
-        )
-        key = (layouts, absent)
-        launch = self.launches.get(key)
-        arrays = [x for x in tensors if x.buf is not None]
-        if launch is None:
-            if len(self.launches) >= 1024:
-                self.launches.clear()
-            shape = broadcast_shape([x.shape for x in tensors])
-            launch = self.launches[key] = self._planned(shape, arrays, bare, absent)
-        return self.started(launch, tensors, arrays, given)
+    def _arrays(self, tensors: Sequence[CubeTensor]) -> list[CubeTensor]:
+        """Return the tensor of each read that is no number."""
+        arrays = [tensors[read.outside] for read in self.reading.reads]
+        return [x for x in arrays if x.buf is not None]
 
-    def started(
-        self, launch: Launch, tensors: Sequence[CubeTensor], arrays: Sequence[CubeTensor],
-        given: Sequence[Any], drawn: Sequence[Any] = (),
+    def _started(
+        self, launch: Launch, tensors: Sequence[CubeTensor], given: Sequence[Any],
+        drawn: Sequence[Any],
     ) -> tuple[CubeTensor, ...]:  # fmt: skip
-        """Start a kernel and return its results.
-
-        Args:
-            launch: the kernel.
-            tensors: from outside.
-            arrays: the tensor of each read.
-            given: run-time numbers.
-            drawn: arguments of random numbers.
-        """
         engine, group = self.engine, self.group
+        arrays = self._arrays(tensors)
         flats = [engine.flat(launch.elements, group.parts[p].dtype) for p in group.outputs]
-        if launch.turned:
-            arrays = list(arrays)
-            for k, shape, strides, delta in launch.turned:
-                x = arrays[k]
-                arrays[k] = copied(engine, x.view(shape, strides, x.offset + delta))
+        for k, shape, strides, delta in launch.turned:
+            x = arrays[k]
+            arrays[k] = copied(engine, x.view(shape, strides, x.offset + delta))
         if launch.program is not None:
             words: list[Any] = [*flats, *[x.buf for x in arrays]]
-            words += [
-                plain(x.value, t.kind)
-                for x, t in zip(tensors, group.outside, strict=True)
-                if x.buf is None
-            ]
-            for value, (dtype, whole) in zip(given, self.numbers, strict=True):
-                if value is not None:
-                    value = wrapped(value, dtype) if whole else value
-                    words.append(plain(value, dtype.kind))
+            words += self.outside_numbers(tensors)
+            words += self.part_numbers(given)
             words += [*drawn, *launch.head]
             words += [x.offset + d for x, d in zip(arrays, launch.deltas, strict=True)]
             words += launch.tail
@@ -406,21 +365,21 @@ class FusedMap:
         )
 
     def _planned(
-        self, shape: Ints, arrays: Sequence[CubeTensor], bare: tuple[bool, ...],
-        absent: tuple[bool, ...],
-    ) -> Launch:  # fmt: skip
-        results = len(self.group.outputs)
+        self, tensors: Sequence[CubeTensor], absent: tuple[bool, ...], targets: Sequence[Ints],
+        drawn: What,
+    ) -> Launch | None:  # fmt: skip
+        shape = broadcast_shape([*targets, *[x.shape for x in tensors]])
+        arrays, results = self._arrays(tensors), len(self.group.outputs)
         lines = [broadcast_strides(x.shape, x.strides, shape) for x in arrays]
-        own = result_strides(self.engine, shape, lines)
+        # The number of a place is drawn by where it stands, not where it lies.
+        own = row_major(shape) if drawn else result_strides(self.engine, shape, lines)
         walks = Walks(
             shape, lines, (0,) * len(arrays), [own] * results, (0,) * results, (shape,) * results,
             (own,) * results,
         )  # fmt: skip
-        if is_last(shape, own):
+        if not drawn and is_last(shape, own):
             walks = walks.in_order()
-        launch = self.launch_on(walks, arrays, bare, absent)
-        assert launch is not None  # noqa: S101 - nothing is drawn
-        return launch
+        return self.launch_on(walks, arrays, tuple([x.buf is None for x in tensors]), absent, drawn)
 
     def launch_on(
         self, walks: Walks, arrays: Sequence[CubeTensor], bare: tuple[bool, ...],
@@ -525,56 +484,18 @@ class FusedMap:
 
 
 class FusedViews(FusedMap):
-    """The kernels of one group with views on one device.
+    """The kernels of one group with views on one device."""
 
-    Args:
-        engine: the device.
-        group: what they compute.
-        apart: the same by several kernels.
-
-    Attributes:
-        parted: the last call ran apart.
-    """
-
-    def __init__(self, engine: Engine, group: Group, apart: Fused) -> None:
-        super().__init__(engine, group)
-        self.apart = apart
-        self.parted = False
-        self.plans: dict[Any, Launch | None] = {}
-        # Run-time values of views, by their places among all, are extents.
-        self.extents: dict[int, list[int]] = {}
-        at = 0
-        for k, part in enumerate(group.parts):
-            places = list(range(at, at + part.numbers))
-            at += part.numbers
-            if part.name in VIEWS:
-                self.extents[k] = places
-        self.shown = {place for places in self.extents.values() for place in places}
-
-    def __call__(self, *args: Any) -> tuple[CubeTensor, ...]:
-        """Compute the group: payloads from outside, then run-time values."""
-        tensors, given = args[: self.inputs], args[self.inputs :]
-        layouts = tuple(
-            [None if x.buf is None else x.layout or self.engine.layout_of(x) for x in tensors]
-        )
-        absent = tuple([v is None or k in self.shown for k, v in enumerate(given)])
-        key = (layouts, absent, tuple([given[k] for k in sorted(self.shown)]))
-        arrays = [tensors[r.outside] for r in self.reading.reads]
-        arrays = [x for x in arrays if x.buf is not None]
-        launch = self.plans.get(key, _UNKNOWN)
-        if launch is _UNKNOWN:
-            if len(self.plans) >= 1024:
-                self.plans.clear()
-            extents = {k: tuple(given[p] for p in places) for k, places in self.extents.items()}
-            walks = Geometry(self.engine, self.reading, tensors, extents).walks()
-            bare = tuple([x.buf is None for x in tensors])
-            launch = None if walks is None else self.launch_on(walks, arrays, bare, absent)
-            self.plans[key] = launch
-        self.parted = launch is None
-        if launch is None:
-            return self.apart(*args)
-        numbers = [None if k in self.shown else v for k, v in enumerate(given)]
-        return self.started(launch, tensors, arrays, numbers)
-
-
-_UNKNOWN: Any = object()
+    def _planned(
+        self, tensors: Sequence[CubeTensor], absent: tuple[bool, ...], targets: Sequence[Ints],
+        drawn: What,
+    ) -> Launch | None:  # fmt: skip
+        values = iter(targets)
+        extents = {
+            k: tuple(next(values) for _ in range(part.numbers))
+            for k, part in enumerate(self.group.parts)
+            if part.name in VIEWS
+        }
+        walks = Geometry(self.engine, self.reading, tensors, extents).walks()
+        bare = tuple([x.buf is None for x in tensors])
+        return None if walks is None else self.launch_on(walks, self._arrays(tensors), bare, absent)

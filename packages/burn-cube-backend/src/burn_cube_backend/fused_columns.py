@@ -56,7 +56,7 @@ class _Columns(NamedTuple):
 class FusedColumns(FusedRows):
     """The kernels of one group with columns on one device."""
 
-    def _planned(
+    def _way_of(
         self, tensors: Sequence[CubeTensor], absent: tuple[bool, ...], targets: Sequence[Ints],
         drawn: What,
     ) -> Launch | None:  # fmt: skip

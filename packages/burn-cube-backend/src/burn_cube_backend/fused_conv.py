@@ -8,11 +8,10 @@ from typing import Any
 from burn_backend import Fused, Group, Part
 from burn_cube import DeviceArray
 from burn_cube_backend.engine import Engine
+from burn_cube_backend.fused_calls import GroupNumbers
 from burn_cube_backend.geometry import Ints, broadcast_strides, dense, size_of
 from burn_cube_backend.kernels.conv import conv_with, out_lengths
-from burn_cube_backend.kernels.create import wrapped
 from burn_cube_backend.kernels.epilogue import Epilogue, Spec, is_array
-from burn_cube_backend.kernels.maps import plain
 from burn_cube_backend.payload import CubeTensor
 from burn_ir import Entry
 from burn_std import DType, dtypes as d
@@ -26,23 +25,11 @@ def takes(engine: Engine, entry: Entry, dtypes: Sequence[DType], out: DType) -> 
     )  # fmt: skip
 
 
-class FusedConv:
-    """The kernels of one group with a convolution on one device.
-
-    Args:
-        engine: the device.
-        group: what they compute.
-        apart: the same by several kernels.
-
-    Attributes:
-        parted: the last call ran apart.
-    """
+class FusedConv(GroupNumbers):
+    """The kernels of one group with a convolution on one device."""
 
     def __init__(self, engine: Engine, group: Group, apart: Fused) -> None:
-        self.engine = engine
-        self.group = group
-        self.apart = apart
-        self.parted = False
+        super().__init__(engine, group, apart)
         self.conv = next(p for p in group.parts if p.name == "conv")
         others = [p for p in group.parts if p is not self.conv]
         # The kernel knows nothing of where its convolution comes from: several share one.
@@ -51,17 +38,10 @@ class FusedConv:
             parts=tuple(bare if p is self.conv else p for p in group.parts)
         )  # fmt: skip
         self.used = {-1 - i for p in others for i in p.inputs if i is not None and i < 0}
-        # How a number is given: as an element of a dtype first, if it stands for a tensor.
-        self.numbers: list[tuple[DType, bool]] = [
-            (part.static[0] if part.name == "full" else part.lead, part.name == "full")
-            for part in group.parts
-            for _ in range(part.numbers)
-        ]
 
     def __call__(self, *args: Any) -> tuple[CubeTensor, ...]:
         """Compute the group: payloads from outside, then numbers."""
-        inputs = len(self.group.outside)
-        tensors, given = args[:inputs], args[inputs:]
+        tensors, given = args[: self.inputs], args[self.inputs :]
         x, weight, bias = (None if i is None else tensors[-1 - i] for i in self.conv.inputs)
         assert x is not None and weight is not None  # noqa: S101 - only a bias may be absent
         stride, padding, dilation, groups = self.conv.static
@@ -73,7 +53,7 @@ class FusedConv:
             how = stride, padding, dilation, groups
             made = conv_with(self.engine, x, weight, bias, *how, epilogue)
         self.parted = made is None
-        return self.apart(*args) if made is None else (made,)
+        return self.part_wise(*args) if made is None else (made,)
 
     def _epilogue(
         self, tensors: Sequence[CubeTensor], given: Sequence[Any], out: Ints
@@ -86,22 +66,16 @@ class FusedConv:
         reads: list[str] = []
         buffers: list[DeviceArray] = []
         places: list[int] = []
-        numbers: list[Any] = []
-        for k, (x, dtype) in enumerate(zip(tensors, group.outside, strict=True)):
+        for k, x in enumerate(tensors):
             how = self._read(x, out) if k in self.used else ""
             if how is None:
                 return None
             reads.append(how)
-            if how == "number":
-                numbers.append(plain(x.value, dtype.kind))
-            elif is_array(how):
+            if is_array(how):
                 assert x.buf is not None  # noqa: S101 - what has none is a number
                 buffers.append(x.buf)
                 places += [x.offset, broadcast_strides(x.shape, x.strides, out)[1]]
-        for value, (dtype, whole) in zip(given, self.numbers, strict=True):
-            if value is not None:
-                value = wrapped(value, dtype) if whole else value
-                numbers.append(plain(value, dtype.kind))
+        numbers = [*self.outside_numbers(tensors), *self.part_numbers(given)]
         spec = Spec(self.then, tuple(reads), tuple([v is None for v in given]))
         return Epilogue(spec, tuple(buffers), (*numbers, *places))
 

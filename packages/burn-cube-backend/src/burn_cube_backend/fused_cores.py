@@ -49,7 +49,7 @@ class FusedCores(RowKernels):
             for i, s in zip(part.inputs, wanted, strict=False)
         )
 
-    def _planned(
+    def _way_of(
         self, tensors: Sequence[CubeTensor], absent: tuple[bool, ...], targets: Sequence[Ints],
         drawn: What,
     ) -> Launch | None:  # fmt: skip

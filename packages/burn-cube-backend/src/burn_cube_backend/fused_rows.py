@@ -11,8 +11,9 @@ from collections.abc import Sequence
 from math import prod
 from typing import Any, NamedTuple
 
-from burn_backend import LEAVES, STAGED, Fused, Group
+from burn_backend import STAGED, Fused, Group
 from burn_cube_backend.engine import Engine
+from burn_cube_backend.fused_calls import GroupKernels
 from burn_cube_backend.geometry import (
     Ints,
     broadcast_shape,
@@ -22,14 +23,12 @@ from burn_cube_backend.geometry import (
     is_last,
 )
 from burn_cube_backend.kernels import reduce, reduce_cpu, reduce_gpu
-from burn_cube_backend.kernels.create import wrapped
-from burn_cube_backend.kernels.maps import PIECE, plain
+from burn_cube_backend.kernels.maps import PIECE
 from burn_cube_backend.kernels.reduction import Reducer
 from burn_cube_backend.kernels.row_walks import Walk
 from burn_cube_backend.payload import CubeTensor
-from burn_cube_backend.random_code import Drawing, What
+from burn_cube_backend.random_code import What
 from burn_cube_backend.row_code import (
-    VIEWS,
     Order,
     RowForm,
     functions,
@@ -91,7 +90,8 @@ class Launch(NamedTuple):
     tail: Ints
 
 
-_UNKNOWN: Any = object()
+# Views whose extents no other tensor of the group shows.
+_SIZED = frozenset(("expand",))
 
 
 class Way(NamedTuple):
@@ -132,35 +132,17 @@ class Lines(NamedTuple):
         }
 
 
-class RowKernels:
+class RowKernels(GroupKernels):
     """The kernels of one group with rows on one device.
 
     Args:
         engine: the device.
         group: what they compute.
         apart: the same by several kernels.
-
-    Attributes:
-        parted: the last call ran apart.
     """
 
     def __init__(self, engine: Engine, group: Group, apart: Fused) -> None:
-        self.engine = engine
-        self.group = group
-        self.apart = apart
-        self.parted = False
-        self.inputs = len(group.outside)
-        # How a number is given: as an element of a dtype first, if it stands for a tensor.
-        self.numbers: list[tuple[DType, bool] | None] = []
-        self.targets: list[int] = []
-        for part in group.parts:
-            for _ in range(part.numbers):
-                if part.name == "expand":
-                    self.targets.append(len(self.numbers))
-                number = (part.static[0] if part.name == "full" else part.lead, part.name == "full")
-                self.numbers.append(None if part.name in (*VIEWS, *LEAVES) else number)
-        self.drawing = Drawing(group.parts)
-        self.targets += self.drawing.shapes
+        super().__init__(engine, group, apart, _SIZED)
         self.reducers = [r for p in group.parts if (r := reducer_of(p)) is not None]
         # Outside tensors that are reduced as they lie, or read at an index.
         self.direct = {
@@ -171,27 +153,12 @@ class RowKernels:
             if i is not None and i < 0
         }
         self.picks = [p for p in group.parts if p.name == "gather"]
-        self.launches: dict[Any, Launch | None] = {}
 
-    def __call__(self, *args: Any) -> tuple[CubeTensor, ...]:
-        """Compute the group: payloads from outside, then run-time values."""
+    def _started(
+        self, launch: Launch, tensors: Sequence[CubeTensor], given: Sequence[Any],
+        drawn: Sequence[Any],
+    ) -> tuple[CubeTensor, ...]:  # fmt: skip
         engine, group = self.engine, self.group
-        tensors, given = args[: self.inputs], args[self.inputs :]
-        layouts = tuple(
-            [None if x.buf is None else x.layout or engine.layout_of(x) for x in tensors]
-        )
-        absent = tuple([v is None or n is None for v, n in zip(given, self.numbers, strict=True)])
-        targets = tuple([given[k] for k in self.targets])
-        what, drawn = self.drawing.of(given)
-        key = (layouts, absent, targets, what)
-        launch = self.launches.get(key, _UNKNOWN)
-        if launch is _UNKNOWN:
-            if len(self.launches) >= 1024:
-                self.launches.clear()
-            launch = self.launches[key] = self._drawn(tensors, absent, targets, what)
-        self.parted = launch is None
-        if launch is None:
-            return self.apart(*args)
         outs = [
             engine.flat(n, group.parts[p].dtype)
             for (n, _, _), p in zip(launch.results, group.outputs, strict=True)
@@ -199,15 +166,8 @@ class RowKernels:
         arrays = [x for x in tensors if x.buf is not None]
         states = [engine.flat(launch.states, r.acc) for r in self.reducers if launch.states]
         words: list[Any] = [*states, *[x.buf for x in arrays]]
-        words += [
-            plain(x.value, t.kind)
-            for x, t in zip(tensors, group.outside, strict=True)
-            if x.buf is None
-        ]
-        for value, number in zip(given, self.numbers, strict=True):
-            if value is not None and number is not None:
-                dtype, whole = number
-                words.append(plain(wrapped(value, dtype) if whole else value, dtype.kind))
+        words += self.outside_numbers(tensors)
+        words += self.part_numbers(given)
         words += drawn
         if launch.sites:
             words += [engine.record(), *launch.sites]
@@ -226,20 +186,19 @@ class RowKernels:
             ]
         )
 
-    def _drawn(
-        self, tensors: Sequence[CubeTensor], absent: tuple[bool, ...], targets: Sequence[Ints],
-        drawn: What,
-    ) -> Launch | None:  # fmt: skip
-        """Return what `_planned` does, None too where random numbers are drawn elsewhere."""
-        if drawn and self.engine.client.name != "cpu":
-            return None
-        return self._planned(tensors, absent, targets, drawn)
-
     def _planned(
         self, tensors: Sequence[CubeTensor], absent: tuple[bool, ...], targets: Sequence[Ints],
         drawn: What,
     ) -> Launch | None:  # fmt: skip
-        """Return how one kernel computes the group, None where it runs apart."""
+        if drawn and self.engine.client.name != "cpu":
+            return None
+        return self._way_of(tensors, absent, targets, drawn)
+
+    def _way_of(
+        self, tensors: Sequence[CubeTensor], absent: tuple[bool, ...], targets: Sequence[Ints],
+        drawn: What,
+    ) -> Launch | None:  # fmt: skip
+        """Return what `_planned` does, where random numbers can be drawn."""
         raise NotImplementedError
 
     def _lines(self, tensors: Sequence[CubeTensor], targets: Sequence[Ints]) -> Lines | None:
@@ -299,7 +258,7 @@ class FusedRows(RowKernels):
         maps = {(order.levels[k], p.form) for k, p in enumerate(group.parts) if is_map(p)}
         self.kernels = len(maps) + sum(is_fold(p) or p.name == "gather" for p in group.parts)
 
-    def _planned(
+    def _way_of(
         self, tensors: Sequence[CubeTensor], absent: tuple[bool, ...], targets: Sequence[Ints],
         drawn: What,
     ) -> Launch | None:  # fmt: skip

@@ -12,7 +12,6 @@ from burn_cube_backend.fused import FusedMap, FusedViews
 from burn_cube_backend.fused_columns import FusedColumns
 from burn_cube_backend.fused_conv import FusedConv
 from burn_cube_backend.fused_cores import FusedCores
-from burn_cube_backend.fused_random import FusedRandom
 from burn_cube_backend.fused_rows import FusedRows
 from burn_cube_backend.kernels.maps import is_map
 from burn_cube_backend.kernels.reduce import first_stage
@@ -61,11 +60,9 @@ class CubeFuser:
                 made = kind(self.engine, group, apart)
             elif any(part.name in HEADS for part in group.parts):
                 made = FusedConv(self.engine, group, apart)
-            elif any(part.name in LEAVES for part in group.parts):
-                made = FusedRandom(self.engine, group, apart)
             elif group.through:
                 made = FusedViews(self.engine, group, apart)
             else:
-                made = FusedMap(self.engine, group)
+                made = FusedMap(self.engine, group, apart)
             found = self.made[group] = made
         return found
