@@ -17,7 +17,7 @@ from burn_cube_backend.kernels.reduce_cpu import LANES, Lanes, Spec
 from burn_cube_backend.kernels.reduction import element, first_value
 from burn_cube_backend.kernels.row_walks import At
 from burn_cube_backend.random_code import What
-from burn_cube_backend.row_code import Values, Writer, folds, joining
+from burn_cube_backend.row_code import Form, Values, Writer, folds, joining
 from burn_std import DType
 
 
@@ -51,23 +51,47 @@ def column_kernel(group: Group, form: ColumnForm) -> Kernel:
     return writer.code.finish()
 
 
-class _Columns(Writer):
-    form: ColumnForm
+class ColumnWriter(Writer):
+    """What kernels with columns have in common: parameters, and going from row to row.
 
-    def __init__(self, group: Group, form: ColumnForm) -> None:
-        super().__init__(group, "columns", form, 1, form.places)
+    Attributes:
+        columns: of a row.
+        piece, panel: which of each a cube has.
+        span: rows of the piece.
+    """
+
+    def __init__(self, group: Group, name: str, form: Form, units: int, places: DType) -> None:
+        super().__init__(group, name, form, units, places)
         code = self.code
         panels, self.columns = code.place("panels"), code.place("columns")
         length, piece = code.place("length"), code.place("piece")
         self.offsets = dict(zip(self.arrays, code.places("offset", len(self.arrays)), strict=True))
         self.steps = dict(zip(self.arrays, code.places("step", len(self.arrays)), strict=True))
-        self.hops = {}
-        unit, wide = code.special("cube_pos"), LANES * form.panel
-        self.piece = unit // panels
-        # The last panel may overlap the one before: both write the same.
-        self.column = ((unit - self.piece * panels) * wide).call("min", self.columns - wide)
+        self.hops, self.bases = {}, {}
+        cube = code.special("cube_pos")
+        self.piece = cube // panels
+        self.panel = cube - self.piece * panels
         start = self.piece * piece
         self.span = (start, (start + piece).call("min", length))
+
+    def go(self, number: Val | None) -> None:
+        """Go to a row, or to where no array has more than one."""
+        for k, mode in zip(self.arrays, self.form.inner, strict=True):
+            base = self.offsets[k]
+            self.bases[k] = base if number is None else base + number * self.steps[k]
+            if mode == "0":
+                self.row[-1 - k] = self.arrays[k][self.bases[k]]
+        self.start = self.code.at(0) if number is None else number * self.columns
+
+
+class _Columns(ColumnWriter):
+    form: ColumnForm
+
+    def __init__(self, group: Group, form: ColumnForm) -> None:
+        super().__init__(group, "columns", form, 1, form.places)
+        # The last panel may overlap the one before: both write the same.
+        wide = LANES * form.panel
+        self.column = (self.panel * wide).call("min", self.columns - wide)
 
     @contextmanager
     def present(self) -> Iterator[None]:
@@ -77,24 +101,14 @@ class _Columns(Writer):
     def _at(self, n: int) -> At:
         return At(self, self.column + n * LANES, LANES, True)
 
-    def _row(self, number: Val | None) -> None:
-        """Go to a row, or to where no array has more than one."""
-        for k, mode in zip(self.arrays, self.form.inner, strict=True):
-            base = self.offsets[k]
-            self.bases[k] = base if number is None else base + number * self.steps[k]
-            if mode == "0":
-                self.row[-1 - k] = self.arrays[k][self.bases[k]]
-        self.start = self.code.at(0) if number is None else number * self.columns
-
     def body(self) -> None:
         """Write the kernel."""
         code, form, group = self.code, self.form, self.group
-        self.bases = {}
         reducers = [(p, joining(r) if form.join else r) for p, r in folds(group)]
         specs = [Spec(*r, first_value(r.op, r.acc), 1, 0, form.places) for _, r in reducers]
         states = [[Lanes(code, s, LANES) for s in specs] for _ in range(form.panel)]
         with code.loop(*self.span) as k:
-            self._row(k)
+            self.go(k)
             if not form.join:
                 self.draws.scratch(self.start + self.column, code.at(LANES * form.panel))
             for n, lanes in enumerate(states):
@@ -108,7 +122,7 @@ class _Columns(Writer):
                     lane.step(element(value, r), None)
                 if not form.join:
                     self.store(values)
-        self._row(self.piece if form.cut else None)
+        self.go(self.piece if form.cut else None)
         for n, lanes in enumerate(states):
             at = self._at(n)
             if form.cut:

@@ -7,22 +7,14 @@ from collections.abc import Sequence
 from burn_backend import LEAVES, Fused, Group
 from burn_cube_backend.core_code import CoreForm, Rooms, core_kernel, core_of
 from burn_cube_backend.engine import Engine
-from burn_cube_backend.fused_rows import (
-    ALONE,
-    COMPUTED,
-    COSTLY,
-    TOUCHED,
-    Launch,
-    RowKernels,
-    Stage,
-)
+from burn_cube_backend.fused_rows import ALONE, Launch, RowKernels, Stage
 from burn_cube_backend.geometry import Ints
-from burn_cube_backend.kernels.maps import PIECE
+from burn_cube_backend.kernels.elementwise import COMPUTED, COSTLY, PIECE, TOUCHED
 from burn_cube_backend.kernels.rows import layout
 from burn_cube_backend.part_code import expression
 from burn_cube_backend.payload import CubeTensor
 from burn_cube_backend.random_code import What
-from burn_cube_backend.row_code import costly
+from burn_cube_backend.scalar_code import costly
 
 
 class FusedCores(RowKernels):

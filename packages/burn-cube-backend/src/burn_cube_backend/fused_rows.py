@@ -23,7 +23,7 @@ from burn_cube_backend.geometry import (
     is_last,
 )
 from burn_cube_backend.kernels import reduce, reduce_cpu, reduce_gpu
-from burn_cube_backend.kernels.maps import PIECE
+from burn_cube_backend.kernels.elementwise import COMPUTED, COSTLY, PIECE, TOUCHED
 from burn_cube_backend.kernels.reduction import Reducer
 from burn_cube_backend.kernels.row_walks import Walk
 from burn_cube_backend.payload import CubeTensor
@@ -46,8 +46,6 @@ from burn_std import DType
 KNOWN = 64
 # Work, as the runtime of the processor counts it, that is worth more than one thread.
 ALONE = 120_000.0
-# What the runtime counts for an element: to read or write it, to compute it, if that is costly.
-TOUCHED, COMPUTED, COSTLY = 0.3, 0.15, 1.0
 # In costly functions of one element, in vectors: the same for those behind the last whole vector of
 # a row, alone or in a vector that is put together; what another kernel costs for a row, for an
 # element, and for a launch.

@@ -26,7 +26,7 @@ from burn_cube_backend.geometry import (
 from burn_cube_backend.kernels.maps import result_strides
 from burn_cube_backend.part_code import expression
 from burn_cube_backend.payload import CubeTensor
-from burn_cube_backend.row_code import costly
+from burn_cube_backend.scalar_code import costly
 from burn_std import dtypes as d
 
 # Views by their number, the last one first: from where a kernel is to where something lies.

@@ -12,12 +12,13 @@ from typing import NamedTuple
 
 from burn_backend import Group
 from burn_cube import Kernel
-from burn_cube_backend.code import UNITS, Val
+from burn_cube_backend.code import UNITS
+from burn_cube_backend.column_code import ColumnWriter
 from burn_cube_backend.kernels.reduce_gpu import meet_below
 from burn_cube_backend.kernels.reduction import State, element
 from burn_cube_backend.kernels.row_walks import At
 from burn_cube_backend.random_code import What
-from burn_cube_backend.row_code import Values, Writer, folds, joining
+from burn_cube_backend.row_code import Values, folds, joining
 from burn_std import DType
 
 
@@ -51,25 +52,17 @@ def panel_kernel(group: Group, form: PanelForm) -> Kernel:
     return writer.code.finish()
 
 
-class _Panels(Writer):
+class _Panels(ColumnWriter):
     form: PanelForm
 
     def __init__(self, group: Group, form: PanelForm) -> None:
         super().__init__(group, "panels", form, UNITS, form.places)
-        code, across = self.code, form.across
-        panels, self.columns = code.place("panels"), code.place("columns")
-        length, piece = code.place("length"), code.place("piece")
-        self.offsets = dict(zip(self.arrays, code.places("offset", len(self.arrays)), strict=True))
-        self.steps = dict(zip(self.arrays, code.places("step", len(self.arrays)), strict=True))
-        self.hops = {}
-        cube, unit = code.special("cube_pos"), code.special("unit_pos")
-        self.piece, self.down = cube // panels, unit // across
-        column = ((cube - self.piece * panels) * across + unit % across) * form.width
+        across, unit = form.across, self.code.special("unit_pos")
+        self.down = unit // across
+        column = (self.panel * across + unit % across) * form.width
         self.inside = column < self.columns
         # Units without columns read the first ones: all have to meet.
         self.at = At(self, self.inside.pick(column, 0), form.width)
-        start = self.piece * piece
-        self.span = (start, (start + piece).call("min", length))
 
     @contextmanager
     def present(self) -> Iterator[None]:
@@ -77,24 +70,14 @@ class _Panels(Writer):
         with self.code.when(self.inside):
             yield
 
-    def _row(self, number: Val | None) -> None:
-        """Go to a row, or to where no array has more than one."""
-        for k, mode in zip(self.arrays, self.form.inner, strict=True):
-            base = self.offsets[k]
-            self.bases[k] = base if number is None else base + number * self.steps[k]
-            if mode == "0":
-                self.row[-1 - k] = self.arrays[k][self.bases[k]]
-        self.start = self.code.at(0) if number is None else number * self.columns
-
     def body(self) -> None:
         """Write the kernel."""
         code, form, group, at = self.code, self.form, self.group, self.at
-        self.bases = {}
         reducers = [(p, joining(r) if form.join else r) for p, r in folds(group)]
         states = [[State(code, r, form.places) for _ in range(form.width)] for _, r in reducers]
         start, stop = self.span
         with code.loop(start + self.down, stop, code.at(UNITS // form.across)) as k:
-            self._row(k)
+            self.go(k)
             values = Values(self, at, 0)
             for (p, r), lanes in zip(reducers, states, strict=True):
                 if form.join:
@@ -108,7 +91,7 @@ class _Panels(Writer):
         for lanes in states:
             meet_below(code, lanes, form.across)
         with code.when(self.down.eq(0)):
-            self._row(self.piece if form.cut else None)
+            self.go(self.piece if form.cut else None)
             if form.cut:
                 for (p, _), lanes in zip(reducers, states, strict=True):
                     at.store(self.states[p], self.start, [lane.found() for lane in lanes])

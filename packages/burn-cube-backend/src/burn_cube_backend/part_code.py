@@ -22,6 +22,26 @@ def expression(name: str) -> Node:
     return found
 
 
+def part_numbers(
+    code: Code, parts: Sequence[Part], absent: Sequence[bool]
+) -> list[list[Val | None]]:
+    """Add the parameters for the run-time numbers of parts, and return them by part.
+
+    Args:
+        code: the kernel.
+        parts: of a group.
+        absent: of all their run-time values, which are None or no numbers.
+    """
+    missing = iter(absent)
+    return [
+        [
+            None if next(missing) else code.scalar(f"s{p}_{j}", wide(part.lead))
+            for j in range(part.numbers)
+        ]
+        for p, part in enumerate(parts)
+    ]
+
+
 def part_value(
     code: Code, part: Part, given: Sequence[Val | None], numbers: Sequence[Val | None]
 ) -> Val:
@@ -29,10 +49,14 @@ def part_value(
 
     Args:
         code: the kernel.
-        part: an elementwise operation.
+        part: an elementwise operation, or a number that stands for a tensor.
         given: its inputs, None for those that are absent; all of one width.
         numbers: its run-time numbers, None for those that are None.
     """
+    if part.name == "full":
+        (number,) = numbers
+        assert number is not None  # noqa: S101 - a `full` has a number
+        return number.cast(part.dtype)
     entry, node = CATALOG[part.name], expression(part.name)
     known: dict[str, Any] = {"floating": part.lead.is_float, "largest": LARGEST.get(part.lead)}
     env: dict[str, Any] = {}

@@ -11,7 +11,7 @@ from typing import Any
 
 from burn_backend import LEAVES, Part
 from burn_cube_backend.code import Buf, Code, Val
-from burn_cube_backend.kernels.maps import PIECE
+from burn_cube_backend.kernels.elementwise import PIECE
 from burn_cube_backend.kernels.random import Drawn, Stream, drawn, key_words
 from burn_cube_backend.kernels.row_walks import At
 from burn_std import dtypes as d

@@ -18,16 +18,11 @@ from burn_cube_backend.kernels.reduce import reducer
 from burn_cube_backend.kernels.reduction import Reducer
 from burn_cube_backend.kernels.row_walks import At, Rows, Walk
 from burn_cube_backend.kernels.watch import Watch
-from burn_cube_backend.part_code import expression, part_value
+from burn_cube_backend.part_code import expression, part_numbers, part_value
 from burn_cube_backend.random_code import Draws, What
-from burn_ir import Node
+from burn_cube_backend.scalar_code import costly
 from burn_std import DType, dtypes as d
 
-# Functions that take longer than to write an element and to read it again.
-_COSTLY = frozenset({
-    "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sin", "cos", "tan", "asin", "acos",
-    "atan", "atan2", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "erf", "pow",
-})  # fmt: skip
 VIEWS = ("expand", "squeeze", "unsqueeze", "reshape")
 
 
@@ -122,11 +117,6 @@ def stored(group: Group, form: Form) -> list[int]:
     if form.cut:
         return full
     return [p for p in group.outputs if not form.join or p not in full]
-
-
-def costly(node: Node) -> int:
-    """Return how many functions of an expression take longer than to write and read an element."""
-    return (node.op in _COSTLY) + sum(map(costly, node.args))
 
 
 def functions(part: Part) -> int:
@@ -281,19 +271,10 @@ class Writer:
         self.arrays = {k: code.buffer(f"x{k}", t) for k, t in outside if not form.bare[k]}
         self.row = {-1 - k: code.scalar(f"n{k}", wide(t)).cast(t)
                     for k, t in outside if form.bare[k]}  # fmt: skip
-        absent = iter(form.absent)
-        self.numbers = [
-            [
-                None if next(absent) else code.scalar(f"s{p}_{j}", wide(part.lead))
-                for j in range(part.numbers)
-            ]
-            for p, part in enumerate(group.parts)
-        ]
+        self.numbers = part_numbers(code, group.parts, form.absent)
         for p, part in enumerate(group.parts):
             if part.name == "full":
-                (number,) = self.numbers[p]
-                assert number is not None  # noqa: S101 - a `full` has a number
-                self.row[p] = number.cast(part.dtype)
+                self.row[p] = part_value(code, part, (), self.numbers[p])
         self.draws = Draws(code, form.drawn)
 
     def store(self, values: Values) -> None:

@@ -27,6 +27,11 @@ _ORDER = ("lt", "le", "gt", "ge")
 # Of bools: `+` is or, `*` is and; the larger of two is their or.
 _OF_BOOLS = {"add": "or", "mul": "and", "maximum": "or", "minimum": "and"}
 _OF_NUMBERS = {"add": "add", "mul": "mul", "maximum": "max", "minimum": "min"}
+# Functions that take longer than to write an element and to read it again.
+_COSTLY = frozenset({
+    "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sin", "cos", "tan", "asin", "acos",
+    "atan", "atan2", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "erf", "pow",
+})  # fmt: skip
 
 
 class Expression:
@@ -130,3 +135,8 @@ def integer_power(code: Code, x: Val, y: Val) -> Val:
     parity = (y & 1).eq(1).pick(x, 1)
     inverse = x.eq(1).pick(x, x.eq(-1).pick(parity, 0))
     return (y < 0).pick(inverse, result.get())
+
+
+def costly(node: Node) -> int:
+    """Return how many functions of an expression take longer than to write and read an element."""
+    return (node.op in _COSTLY) + sum(map(costly, node.args))

@@ -13,7 +13,8 @@ from burn_cube_backend.code import Code, Val
 from burn_cube_backend.engine import Engine
 from burn_cube_backend.geometry import collapse, dense, size_of
 from burn_cube_backend.kernels.create import filled
-from burn_cube_backend.kernels.maps import LANES, converted, wide
+from burn_cube_backend.kernels.elementwise import LANES
+from burn_cube_backend.kernels.maps import converted, wide
 from burn_cube_backend.kernels.rows import At, Layout, Row, layout, row_code, run_rows
 from burn_cube_backend.kernels.watch import Watch
 from burn_cube_backend.payload import CubeTensor

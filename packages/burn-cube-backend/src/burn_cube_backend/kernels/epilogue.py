@@ -14,7 +14,7 @@ from burn_cube import DeviceArray, Vector
 from burn_cube_backend.code import Buf, Code, Val
 from burn_cube_backend.kernels.maps import wide
 from burn_cube_backend.lanes import load
-from burn_cube_backend.part_code import part_value
+from burn_cube_backend.part_code import part_numbers, part_value
 
 # Of a value and its place in the result.
 Change = Callable[[Val, Val], Val]
@@ -72,12 +72,7 @@ class EpilogueCode:
             for k, (how, dtype) in named
             if how == "number"
         }
-        self.numbers: dict[tuple[int, int], Val | None] = {}
-        absent = iter(spec.absent)
-        for p, part in enumerate(spec.group.parts):
-            for j in range(part.numbers):
-                kind = wide(part.lead)
-                self.numbers[p, j] = None if next(absent) else code.scalar(f"s{p}_{j}", kind)
+        self.numbers = part_numbers(code, spec.group.parts, spec.absent)
         self.places = {k: code.places(f"with{k}_", 2) for k in self.arrays}
 
     def channel(self, channel: Val) -> Change:
@@ -112,15 +107,10 @@ class EpilogueCode:
 
     def _part(self, p: int, value: Val, of: Callable[[int], Val]) -> Val:
         part = self.group.parts[p]
-        numbers = [self.numbers[p, j] for j in range(part.numbers)]
         if part.name == "conv":
             return value
-        if part.name == "full":
-            (number,) = numbers
-            assert number is not None  # noqa: S101 - a `full` has a number
-            return number.cast(part.dtype)
         given = [None if i is None else of(i) for i in part.inputs]
-        return part_value(self.code, part, given, numbers)
+        return part_value(self.code, part, given, self.numbers[p])
 
 
 def is_array(how: str) -> bool:

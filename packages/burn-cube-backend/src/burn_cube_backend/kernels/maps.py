@@ -1,27 +1,24 @@
-"""Elementwise kernels, made from the scalar expressions of the catalogue.
+"""Elementwise operations one by one, made from the scalar expressions of the catalogue.
 
-A kernel is made for an expression, dtypes and a layout: `linear` where every operand is read and
-written in one stride (or is one number), else `strided` over merged dims. Numbers are arguments.
+A kernel is made for an expression, dtypes and a form, see `elementwise.py`. Numbers are arguments.
 Halves compute in float32 and round once.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import Any, NamedTuple
 
-from burn_cube import DeviceArray, Kernel, Vector
-from burn_cube.spi import Program
-from burn_cube_backend.code import UNITS, Code, Val
+from burn_cube import DeviceArray, Kernel
+from burn_cube_backend.code import Code, Val
 from burn_cube_backend.engine import FAR, Engine
 from burn_cube_backend.geometry import (
     Ints,
     broadcast_shape,
     broadcast_strides,
     channels_last,
-    collapse,
     dense as row_major,
     dims_last,
     is_last,
@@ -29,18 +26,25 @@ from burn_cube_backend.geometry import (
     size_of,
 )
 from burn_cube_backend.kernels.copies import copied_well, is_turned
+from burn_cube_backend.kernels.elementwise import (
+    COMPUTED,
+    COSTLY,
+    LANES,
+    TOUCHED,
+    Form,
+    Laid,
+    Lines,
+    Writer,
+    laid,
+)
 from burn_cube_backend.late import Late
 from burn_cube_backend.payload import CubeTensor
-from burn_cube_backend.scalar_code import LARGEST, Expression
+from burn_cube_backend.scalar_code import LARGEST, Expression, costly
 from burn_cube_backend.table import kernel, maker
 from burn_ir import CATALOG, Entry, Node, bind, parse
 from burn_std import DType, dtypes as d
 
 HALVES = (d.float16, d.bfloat16)
-# Elements that a unit takes at once, at most.
-LANES = 8
-# Elements of a row that a unit of a processor computes.
-PIECE = 4096
 
 
 class Operand(NamedTuple):
@@ -57,164 +61,30 @@ def wide(dtype: DType) -> DType:
 
 
 def map_kernel(
-    name: str, node: Node, operands: tuple[Operand, ...], out: DType, rank: int, index: DType
+    name: str, node: Node, operands: tuple[Operand, ...], out: DType, form: Form
 ) -> Kernel:
-    """Write a map: parameters are out, arrays, numbers, count, then offsets, extents, strides.
-
-    With rank 1 the strides are arguments as well: 1 for a dense operand, 0 for a repeated one.
-    """
-    code = Code(name, index)
-    target = code.buffer("out", out)
-    arrays = [o for o in operands if not o.number]
-    buffers = {o.name: code.buffer(f"x_{o.name}", o.dtype) for o in arrays}
-    numbers = {o.name: code.scalar(f"n_{o.name}", wide(o.dtype)) for o in operands if o.number}
-    count = code.place("count")
-    offsets = code.places("offset", 1 + len(arrays))
-    extents = code.places("extent", rank)
-    strides = [code.places(f"stride{k}_", rank) for k in range(1 + len(arrays))]
-    with code.each(count) as i:
-        coords = code.coords(i, extents)
-        env: dict[str, Any] = dict(numbers)
-        for o, offset, steps in zip(arrays, offsets[1:], strides[1:], strict=True):
-            env[o.name] = buffers[o.name][code.walk(offset, coords, steps)].cast(wide(o.dtype))
-        made = Expression(code, env, wide(out)).value(node)
-        target[code.walk(offsets[0], coords, strides[0])] = made.cast(out)
-    return code.finish()
+    """Write the kernel of an expression in a form; its numbers are the operands that are some."""
+    writer = _Writer(name, node, operands, out, form)
+    writer.body()
+    return writer.code.finish()
 
 
-def vector_kernel(
-    name: str, node: Node, operands: tuple[Operand, ...], out: DType, index: DType, width: int
-) -> Kernel:
-    """Write a dense map that reads and writes `width` elements at once.
-
-    Parameters are those of `dense_kernel`; count and offsets are multiples of the width.
-    """
-    code = Code(f"{name}_x{width}", index)
-    b = code.b
-    target = b.buffer("out", Vector(out, width))
-    arrays = [o for o in operands if not o.number]
-    buffers = {o.name: b.buffer(f"x_{o.name}", Vector(o.dtype, width)) for o in arrays}
-    numbers = {o.name: code.scalar(f"n_{o.name}", wide(o.dtype)) for o in operands if o.number}
-    count = code.place("count")
-    offsets = code.places("offset", len(arrays))
-    each = code.at(width)
-    with code.each(count // each) as i:
-        rows = {
-            o.name: b.load(buffers[o.name], (offset // each + i).op)
-            for o, offset in zip(arrays, offsets, strict=True)
+class _Writer(Writer):
+    def __init__(
+        self, name: str, node: Node, operands: tuple[Operand, ...], out: DType, form: Form
+    ) -> None:
+        suffix = {"wide": f"_x{form.width}", "lined": f"_rows_x{form.width}", "rows": "_rows"}
+        arrays = {o.name: o.dtype for o in operands if not o.number}
+        super().__init__(name + suffix.get(form.kind, ""), form, [out], arrays)
+        self.node, self.out = node, out
+        self.numbers = {
+            o.name: self.code.scalar(f"n_{o.name}", wide(o.dtype)) for o in operands if o.number
         }
-        lanes = []
-        for k in range(width):
-            env: dict[str, Any] = dict(numbers)
-            for o in arrays:
-                env[o.name] = Val(code, b.extract(rows[o.name], k)).cast(wide(o.dtype))
-            lanes.append(Expression(code, env, wide(out)).value(node).cast(out).op)
-        b.store(target, i.op, b.vector(*lanes))
-    return code.finish()
 
-
-def vector_rows_kernel(
-    name: str, node: Node, operands: tuple[Operand, ...], out: DType, rank: int, index: DType,
-    width: int,
-) -> Kernel:  # fmt: skip
-    """Write a map over rows without gaps, each a whole number of vectors, in any outer layout.
-
-    Parameters are those of `map_kernel`, extents and strides counted in vectors.
-    """
-    code = Code(f"{name}_rows_x{width}", index)
-    b = code.b
-    target = b.buffer("out", Vector(out, width))
-    arrays = [o for o in operands if not o.number]
-    buffers = {o.name: b.buffer(f"x_{o.name}", Vector(o.dtype, width)) for o in arrays}
-    numbers = {o.name: code.scalar(f"n_{o.name}", wide(o.dtype)) for o in operands if o.number}
-    count = code.place("count")
-    offsets = code.places("offset", 1 + len(arrays))
-    extents = code.places("extent", rank)
-    strides = [code.places(f"stride{k}_", rank) for k in range(1 + len(arrays))]
-    each = code.at(width)
-    with code.each(count // each) as i:
-        coords = code.coords(i, extents)
-        places = [code.walk(o // each, coords, s) for o, s in zip(offsets, strides, strict=True)]
-        rows = {
-            o.name: b.load(buffers[o.name], at.op) for o, at in zip(arrays, places[1:], strict=True)
-        }
-        lanes = []
-        for k in range(width):
-            env: dict[str, Any] = dict(numbers)
-            for o in arrays:
-                env[o.name] = Val(code, b.extract(rows[o.name], k)).cast(wide(o.dtype))
-            lanes.append(Expression(code, env, wide(out)).value(node).cast(out).op)
-        b.store(target, places[0].op, b.vector(*lanes))
-    return code.finish()
-
-
-def dense_kernel(
-    name: str, node: Node, operands: tuple[Operand, ...], out: DType, index: DType
-) -> Kernel:
-    """Write a map whose arrays are all row-major.
-
-    Parameters are out, arrays, numbers, count, offsets of the arrays.
-    """
-    code = Code(name, index)
-    target = code.buffer("out", out)
-    arrays = [o for o in operands if not o.number]
-    buffers = {o.name: code.buffer(f"x_{o.name}", o.dtype) for o in arrays}
-    numbers = {o.name: code.scalar(f"n_{o.name}", wide(o.dtype)) for o in operands if o.number}
-    count = code.place("count")
-    offsets = code.places("offset", len(arrays))
-    with code.each(count) as i:
-        env: dict[str, Any] = dict(numbers)
-        for o, offset in zip(arrays, offsets, strict=True):
-            env[o.name] = buffers[o.name][offset + i].cast(wide(o.dtype))
-        target[i] = Expression(code, env, wide(out)).value(node).cast(out)
-    return code.finish()
-
-
-def row_kernel(
-    name: str, node: Node, operands: tuple[Operand, ...], out: DType, rank: int, index: DType,
-    kinds: Ints,
-) -> Kernel:  # fmt: skip
-    """Write a map of which a unit computes a piece of a row, or some rows, for processors.
-
-    Parameters are those of `map_kernel`, then the number of rows, and how many a unit computes.
-    A row runs along the last of the merged dims; `kinds` are the strides there of result and
-    arrays, 0, 1, or 2 for any.
-    """
-    code = Code(f"{name}_rows", index, 1)
-    target = code.buffer("out", out)
-    arrays = [o for o in operands if not o.number]
-    buffers = {o.name: code.buffer(f"x_{o.name}", o.dtype) for o in arrays}
-    numbers = {o.name: code.scalar(f"n_{o.name}", wide(o.dtype)) for o in operands if o.number}
-    code.place("count")
-    offsets = code.places("offset", 1 + len(arrays))
-    extents = code.places("extent", rank)
-    strides = [code.places(f"stride{k}_", rank) for k in range(1 + len(arrays))]
-    rows, each = code.place("rows"), code.place("each")
-    length, unit = extents[-1], code.special("cube_pos")
-    pieces = (length + (PIECE - 1)) // PIECE
-    block = unit // pieces
-    start = (unit - block * pieces) * PIECE
-    stop = (start + PIECE).call("min", length)
-
-    def compute(row: Val) -> None:
-        coords = code.coords(row, extents[:-1])
-        starts = [code.walk(o, coords, s[:-1]) for o, s in zip(offsets, strides, strict=True)]
-        env: dict[str, Any] = dict(numbers)
-        for o, at, kind in zip(arrays, starts[1:], kinds[1:], strict=True):
-            if not kind:
-                env[o.name] = buffers[o.name][at].cast(wide(o.dtype))
-        with code.loop(start, stop, independent=True) as i:
-            steps = [i if kind == 1 else i * s[-1] for kind, s in zip(kinds, strides, strict=True)]
-            inner = dict(env)
-            for o, at, step, kind in zip(arrays, starts[1:], steps[1:], kinds[1:], strict=True):
-                if kind:
-                    inner[o.name] = buffers[o.name][at + step].cast(wide(o.dtype))
-            made = Expression(code, inner, wide(out)).value(node)
-            target[starts[0] + steps[0]] = made.cast(out)
-
-    with code.loop(block * each, ((block + 1) * each).call("min", rows)) as row:
-        compute(row)
-    return code.finish()
+    def values(self, loads: Mapping[Any, Val]) -> list[Val]:
+        env = {name: x.cast(wide(x.dtype)) for name, x in loads.items()}
+        expression = Expression(self.code, {**env, **self.numbers}, wide(self.out))
+        return [expression.value(self.node).cast(self.out)]
 
 
 class Plan:
@@ -227,130 +97,59 @@ class Plan:
         strides: of the result, row-major unless images with their channels last are read.
         out: dtype of the result.
         count: elements of the result.
-        tail: extents and strides, behind the offsets; empty for a dense kernel.
-        dense: the kernel takes no offset of the result and no tail.
+        dense: the numbers of the launch are the count and the offsets of the arrays alone.
+        head: numbers before the offsets of the arrays, `tail` those behind.
+        cost: work of a cube, 0 where the runtime knows it.
         turned: there is no kernel: some arrays are copied first, and that has a plan of its own.
     """
 
-    __slots__ = ("count", "cubes", "dense", "out", "program", "shape", "strides", "tail", "turned")
+    __slots__ = (
+        "cost", "count", "cubes", "dense", "head", "out", "program", "shape", "strides", "tail",
+        "turned",
+    )  # fmt: skip
 
     def __init__(
-        self,
-        program: Program | None,
-        shape: Ints,
-        out: DType,
-        count: int,
-        tail: Ints,
-        dense: bool,
-        width: int = 1,
+        self, shape: Ints, strides: Ints, out: DType, program: Any = None, how: Laid | None = None
     ) -> None:
         self.program = program
-        self.cubes = (-(-count // (UNITS * width)), 1, 1)
         self.shape = shape
-        self.strides = row_major(shape)  # until `lying` says otherwise
-        self.out = out
-        self.count = count
-        self.tail = tail
-        self.dense = dense
-        self.turned = False
-
-    def lying(self, strides: Ints) -> Plan:
-        """Return the plan with a result that lies so."""
         self.strides = strides
-        return self
-
-
-def vector_width(engine: Engine, out: DType, tensors: Sequence[CubeTensor], count: int) -> int:
-    """Return how many elements a unit of a GPU takes at once: 16 bytes of the widest array.
-
-    A compiler for the CPU makes vectors of its own, and a small array has no units to spare.
-    """
-    if engine.client.properties.kind != "gpu" or count < 1 << 14:
-        return 1
-    width = 16 // max([out.itemsize, *(x.dtype.itemsize for x in tensors)])
-    width = min(width, LANES)
-    even = count % width == 0 and all(x.offset % width == 0 for x in tensors)
-    return width if even else 1
-
-
-def row_width(
-    engine: Engine, out: DType, tensors: Sequence[CubeTensor], extents: Ints,
-    merged: Sequence[Ints],
-) -> int:  # fmt: skip
-    """Return the elements that a unit of a GPU takes at once of rows without gaps; 1: no vector.
-
-    The last of the merged dims is walked in ones by all, and nothing begins inside a vector.
-    """
-    if engine.client.properties.kind != "gpu" or size_of(extents) < 1 << 14:
-        return 1
-    if any(m[-1] != 1 for m in merged):
-        return 1
-    even = [extents[-1], *(x.offset for x in tensors), *(s for m in merged for s in m[:-1])]
-    width = min(16 // max([out.itemsize, *(x.dtype.itemsize for x in tensors)]), LANES)
-    while width > 1 and any(n % width for n in even):
-        width //= 2
-    return width
-
-
-def row_blocks(rows: int, length: int) -> Ints:
-    """Return how many rows there are, in how many pieces each is cut, and how many go together.
-
-    Example:
-        >>> row_blocks(1000, 16), row_blocks(3, 5000)
-        ((1000, 1, 62), (3, 2, 1))
-    """
-    # No block so large that threads wait for the last one.
-    return rows, -(-length // PIECE), max(1, min(PIECE // length, rows // 16))
+        self.out = out
+        self.count = size_of(shape)
+        self.dense = not self.count or (how is not None and how.form.kind in ("dense", "wide"))
+        self.cubes = (0, 1, 1) if how is None else how.cubes
+        self.head = () if how is None else how.head
+        self.tail = () if how is None else how.tail
+        self.cost = 0.0
+        self.turned = how is None and not self.dense
 
 
 def plan_of(
     engine: Engine, name: str, node: Node, operands: tuple[Operand, ...], out: DType,
     tensors: Sequence[CubeTensor], into: CubeTensor | None = None,
 ) -> Plan:  # fmt: skip
-    """Choose the kernel for arrays of these shapes, read (and written) as they lie."""
+    """Choose the kernel for arrays of these shapes, read as they lie, and written so `into` one."""
     shape = into.shape if into is not None else broadcast_shape([x.shape for x in tensors])
-    count = size_of(shape)
-    if not count:
-        return Plan(None, shape, out, 0, (), True)
     walks = [broadcast_strides(x.shape, x.strides, shape) for x in tensors]
     own = into.strides if into is not None else result_strides(engine, shape, walks)
+    if not size_of(shape):
+        return Plan(shape, own, out)
     last = engine.keeps_last and is_last(shape, own)
-    if last:
-        # Dims in the order of memory, so that results are written one after the other.
-        lines = [dims_last(walk) for walk in (own, *walks)]
-        extents, merged = collapse(dims_last(shape), lines)
-    else:
-        extents, merged = collapse(shape, [own, *walks])
-    index = engine.index_dtype(*tensors, *([] if into is None else [into]), count=count)
     if into is None and not last and any(is_turned(engine, shape, walk) for walk in walks):
-        plan = Plan(None, shape, out, count, (), False)
-        plan.turned = True
-        return plan
-    if into is None and len(extents) == 1 and all(m == (1,) or count == 1 for m in merged):
-        width = vector_width(engine, out, tensors, count)
-        flat = (name, node, operands, out, index)
-        if width > 1:
-            program = engine.loaded(vector_kernel, (*flat, width))
-            return Plan(program, shape, out, count, (), True, width).lying(own)
-        program = engine.loaded(dense_kernel, flat)
-        return Plan(program, shape, out, count, (), True).lying(own)
-    tail = extents + tuple(s for m in merged for s in m)
-    spec = (name, node, operands, out, len(extents), index)
-    touched = tensors if into is None else [*tensors, into]
-    width = row_width(engine, out, touched, extents, merged) if touched else 1
-    if width > 1:
-        ranks = [(*(s // width for s in m[:-1]), 1) for m in merged]
-        tail = (*extents[:-1], extents[-1] // width, *(s for m in ranks for s in m))
-        program = engine.loaded(vector_rows_kernel, (*spec, width))
-        return Plan(program, shape, out, count, tail, False, width).lying(own)
-    if len(extents) > 1 and engine.client.properties.kind == "cpu":
-        kinds = tuple(min(abs(m[-1]), 2) if m[-1] >= 0 else 2 for m in merged)
-        rows, pieces, each = row_blocks(count // extents[-1], extents[-1])
-        program = engine.loaded(row_kernel, (*spec, kinds))
-        plan = Plan(program, shape, out, count, (*tail, rows, each), False).lying(own)
-        plan.cubes = (-(-rows // each) * pieces, 1, 1)
-        return plan
-    return Plan(engine.loaded(map_kernel, spec), shape, out, count, tail, False).lying(own)
+        return Plan(shape, own, out)
+    # Channels last are walked in the order of memory, so that results are written in that order.
+    order = dims_last if last else tuple
+    start = 0 if into is None else into.offset
+    firsts = tuple(x.offset for x in tensors)
+    lines = Lines(order(shape), [order(own)], (start,), [order(w) for w in walks], firsts)
+    how = laid(engine, lines, [out], tensors)
+    plan = Plan(
+        shape, own, out, engine.loaded(map_kernel, (name, node, operands, out, how.form)), how
+    )
+    if how.each and engine.client.name == "cpu":
+        work = TOUCHED * (1 + len(tensors)) + COMPUTED + COSTLY * costly(node)
+        plan.cost = work * how.each
+    return plan
 
 
 def result_strides(engine: Engine, shape: Ints, walks: Sequence[Ints]) -> Ints:
@@ -371,16 +170,16 @@ def launch(
     engine: Engine, plan: Plan, out: CubeTensor, arrays: Sequence[CubeTensor],
     numbers: Sequence[Any],
 ) -> CubeTensor:  # fmt: skip
-    """Run a planned map."""
+    """Run a planned map; `out` is new, or what the plan writes into."""
     if plan.program is not None:
         args: list[Any] = [out.buf]
         args += [x.buf for x in arrays]
         args += numbers
-        args.append(plan.count)
-        if not plan.dense:
-            args.append(out.offset)
+        args += plan.head
         args += [x.offset for x in arrays]
         args += plan.tail
+        if plan.cost:
+            plan.program.cost = plan.cost
         engine.start(plan.program, plan.cubes, args)
     return out
 
@@ -445,7 +244,7 @@ class Map:
             elif plan.turned:
                 return unary(unturned(engine, x))
             else:
-                args = (flat, buf, plan.count, 0, x.offset, *plan.tail)
+                args = (flat, buf, *plan.head, x.offset, *plan.tail)
                 start(plan.program, plan.cubes, args)
             return CubeTensor(flat, plan.shape, plan.strides, plan.out)
 
@@ -471,7 +270,7 @@ class Map:
             elif plan.turned:
                 return binary(unturned(engine, x), unturned(engine, y))
             else:
-                args = (flat, a, b, plan.count, 0, x.offset, y.offset, *plan.tail)
+                args = (flat, a, b, *plan.head, x.offset, y.offset, *plan.tail)
                 start(plan.program, plan.cubes, args)
             return CubeTensor(flat, plan.shape, plan.strides, plan.out)
 
@@ -488,7 +287,7 @@ class Map:
             elif plan.turned:
                 return right(unturned(engine, x), y)
             else:
-                args = (flat, a, y.value, plan.count, 0, x.offset, *plan.tail)
+                args = (flat, a, y.value, *plan.head, x.offset, *plan.tail)
                 start(plan.program, plan.cubes, args)
             return CubeTensor(flat, plan.shape, plan.strides, plan.out)
 
