@@ -116,9 +116,16 @@ def slow_path(owner: Context, entry: Entry) -> Callable[..., Any]:
         if changed:
             inputs = [_each(x, lambda t: t if t.b is ctx else rewrap(t, ctx)) for x in inputs]
         target = owner if ctx is base else ctx
-        opened = entry.accepts != "quant" and any(t.dtype.is_quantized for t in tensors)
+        if entry.name in _PRODUCTS and _is_packed(inputs[1]):
+            return _packed_product(entry, target, *inputs)
+        opened = entry.accepts != "quant" and any(
+            _has_quantized(x) and not i.quantized for i, x in zip(entry.inputs, inputs, strict=True)
+        )
         if opened:
-            inputs = [_each(x, lambda t: _dequantized(target, t)) for x in inputs]
+            inputs = [
+                x if i.quantized else _each(x, lambda t: _dequantized(target, t))
+                for i, x in zip(entry.inputs, inputs, strict=True)
+            ]
         inputs, cast = _promote(entry, target, inputs)
         if not (changed or opened or cast):
             # Nothing to mend here, so the straight path must accept it or say why not.
@@ -132,6 +139,29 @@ def _dequantized(ctx: Context, t: TensorBase) -> TensorBase:
     """Return the floats that a quantised tensor stands for, another tensor as it is."""
     made: TensorBase = ctx.dequantize(t, ctx.default_float) if t.dtype.is_quantized else t
     return made
+
+
+# Products by a matrix that may stay quantised, and whether it is the transpose.
+_PRODUCTS = {"matmul": False, "linear": True}
+
+
+def _is_packed(x: Any) -> bool:
+    return isinstance(x, TensorBase) and x.dtype.is_quantized and len(x.shape) == 2
+
+
+def _packed_product(
+    entry: Entry, ctx: Context, x: TensorBase, weight: TensorBase, bias: TensorBase | None = None
+) -> Any:
+    """Return a product by a quantised matrix, in the dtype that its floats would give."""
+    given = [t if t is None else _dequantized(ctx, t) for t in (x, bias)]
+    floats = Spec(weight.shape, ctx.default_float)
+    specs = [t if t is None else Spec(t.shape, t.dtype) for t in given]
+    dtype = common_dtype(entry.name, [floats, *(s for s in specs if s is not None)])
+    left, plus = (s if s is None else Spec(s.shape, dtype) for s in specs)
+    # What is refused is refused by the operation that was called.
+    entry.infer(*(left, Spec(weight.shape, dtype), plus)[: len(entry.inputs)])
+    cast = [t if t is None or t.dtype is dtype else ctx.cast(t, dtype) for t in given]
+    return ctx.quantized_matmul(cast[0], weight, cast[1], _PRODUCTS[entry.name])
 
 
 def _check_list(entry: Entry, name: str, x: Any) -> None:
@@ -305,7 +335,10 @@ def failure_path(owner: Context, entry: Entry, again: Callable[..., Any]) -> Cal
         return _failure(entry, cause)
 
     def failed(cause: Exception, *args: Any) -> Any:
-        if entry.accepts != "quant" and any(map(_has_quantized, args[:count])):
+        if entry.accepts != "quant" and any(
+            _has_quantized(x) and not i.quantized
+            for i, x in zip(entry.inputs, args[:count], strict=True)
+        ):
             return again(*args)
         raise explain(cause, *args)
 

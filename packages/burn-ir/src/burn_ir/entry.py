@@ -10,6 +10,7 @@ Signatures are written in a small language, so that an entry fits on a few lines
             "x^"        joins the promotion of this call; a tensor only
             "bias?"     optional, also "min~?" and "bias^?"
             "xs*"       a list of tensors, also "xs^*"
+            "weight!"   a quantised tensor, which is not dequantised before
     attrs   "dims"      static: part of the program, changes the kernel (hashable)
             "shape#"    extent: run-time value that the shape rule reads (ints, tuples of ints)
             "alpha@"    scalar: run-time value that changes values only
@@ -81,16 +82,18 @@ class Input:
         many: a list of tensors stands here.
         promoted: it takes part in the promotion of the call.
         scalar: a Python scalar may stand here.
+        quantized: a quantised tensor stands here, as it is.
     """
 
-    __slots__ = ("many", "name", "optional", "promoted", "scalar")
+    __slots__ = ("many", "name", "optional", "promoted", "quantized", "scalar")
 
     def __init__(self, text: str) -> None:
         self.optional = "?" in text
         self.many = "*" in text
         self.scalar = "~" in text
         self.promoted = self.scalar or "^" in text
-        self.name = text.rstrip("?*~^")
+        self.quantized = "!" in text
+        self.name = text.rstrip("?*~^!")
 
 
 class Attr:

@@ -15,6 +15,7 @@ from burn_cube_backend.kernels import (
     optim as optim,
     pooling_extra as pooling_extra,
     quantize as quantize,
+    quantized_matmul as quantized_matmul,
     random as random,
     recurrent as recurrent,
     reduce as reduce,

@@ -7,6 +7,7 @@ from burn_cube_backend.code import Code
 from burn_cube_backend.engine import Engine
 from burn_cube_backend.geometry import Ints, dense, size_of
 from burn_cube_backend.kernels.create import filled
+from burn_cube_backend.kernels.integers import floats
 from burn_cube_backend.kernels.maps import computed, converted, wide
 from burn_cube_backend.kernels.reduce import extreme
 from burn_cube_backend.payload import CubeTensor
@@ -60,18 +61,6 @@ def pack_kernel(index: DType) -> Kernel:
     return code.finish()
 
 
-def unpack_kernel(dtype: DType, index: DType) -> Kernel:
-    """Write the integers of bytes that hold two, as numbers of a dtype."""
-    code = Code("unpack", index)
-    out, x = code.buffer("out", dtype), code.buffer("x", d.uint8)
-    count, offset = code.place("count"), code.place("offset")
-    with code.each(count) as i:
-        byte = x[offset + i // 2].cast(d.int32)
-        bits = (i & 1).eq(1).pick(byte >> 4, byte & 15)
-        out[i] = ((bits ^ 8) - 8).cast(dtype)
-    return code.finish()
-
-
 def stored(engine: Engine, values: CubeTensor, dtype: QDType) -> CubeTensor:
     """Return int8 values, row-major, as a quantised tensor holds them."""
     if dtype.bits != 4:
@@ -79,17 +68,6 @@ def stored(engine: Engine, values: CubeTensor, dtype: QDType) -> CubeTensor:
     out = engine.empty((-(-values.size // 2),), d.uint8)
     args = [out.buf, values.buf, out.size, values.size, values.offset]
     engine.run(pack_kernel, (engine.index_dtype(values, count=values.size),), out.size, args)
-    return out
-
-
-def integers(engine: Engine, q: QuantTensor, dtype: DType) -> CubeTensor:
-    """Return the integers of a quantised tensor in a dtype."""
-    if q.dtype.bits != 4:
-        return converted(engine, q.values, dtype)
-    out = engine.empty(q.shape, dtype)
-    index = engine.index_dtype(out, count=out.size)
-    args = [out.buf, q.values.buf, out.size, q.values.offset]
-    engine.run(unpack_kernel, (dtype, index), out.size, args)
     return out
 
 
@@ -183,9 +161,4 @@ def quantize(
 def dequantize(engine: Engine, q: QuantTensor, dtype: DType) -> CubeTensor:
     """(q - zero) * scale, computed in the scales' dtype or wider, rounded once."""
     work = d.float64 if d.float64 in (wide(dtype), q.scale.dtype) else d.float32
-    values = integers(engine, q, work)
-    scale = converted(engine, per_element(engine, q.scale, q.shape, q.dtype.block), work)
-    if q.zero is None:
-        return computed(engine, "q * s", dtype, q=values, s=scale)
-    zero = converted(engine, per_element(engine, q.zero, q.shape, q.dtype.block), work)
-    return computed(engine, "(q - z) * s", dtype, q=values, z=zero, s=scale)
+    return floats(engine, q, dtype, work)

@@ -23,6 +23,17 @@ def linear(ops: Ops, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
     return out if bias is None else ops.add(out, bias)
 
 
+def quantized_matmul(
+    ops: Ops, x: Tensor, weight: Tensor, bias: Tensor | None, transpose: bool
+) -> Tensor:
+    """Return the product by the matrix that a quantised one stands for."""
+    plain = ops.dequantize(weight, x.dtype)
+    if transpose:
+        return ops.linear(x, plain, bias)
+    out = ops.matmul(x, plain)
+    return out if bias is None else ops.add(out, bias)
+
+
 def cross(ops: Ops, x: Tensor, y: Tensor, dim: int) -> Tensor:
     """Return x[1] y[2] - x[2] y[1] and its two turns, along dim."""
     (x1, x2), (y1, y2) = (

@@ -125,3 +125,6 @@ op("quantize", "x scale? zero?", "dtype", nn.quantize, "opaque",
    grade="optional")
 op("dequantize", "q", "dtype", nn.dequantize, "opaque", "floats of a quantised tensor",
    accepts="quant", grade="optional")
+op("quantized_matmul", "x^ weight! bias?^", "transpose", nn.quantized_matmul, "contract",
+   "x times the floats of a quantised matrix, or of its transpose, plus bias", accepts="float",
+   cost="compute", autocast="lower", derived="linalg")

@@ -488,6 +488,26 @@ def dequantize(q: Spec, dtype: DType) -> Spec:
     return Spec(q.shape, dtype)
 
 
+def quantized_matmul(x: Spec, weight: Spec, bias: Spec | None, transpose: bool) -> Spec:
+    """Rule of quantized_matmul: x [..., in], weight [in, out] or [out, in], bias [out]."""
+    check_dtype("quantized_matmul", "float", x, bias)
+    check_dtype("quantized_matmul", "quant", weight)
+    if weight.rank != 2 or not x.shape or x.shape[-1] != weight.shape[1 if transpose else 0]:
+        raise ShapeError(
+            "quantized_matmul",
+            f"x [..., in] and weight {'[out, in]' if transpose else '[in, out]'} must share `in`",
+            got=f"x {x} and weight {weight}",
+        )
+    shape = (*x.shape[:-1], weight.shape[0 if transpose else 1])
+    if bias is not None and broadcast_shapes("quantized_matmul", shape, bias.shape) != shape:
+        raise ShapeError(
+            "quantized_matmul",
+            "bias must broadcast to the output",
+            got=f"bias {bias}, output {list(shape)}",
+        )
+    return Spec(shape, x.dtype)
+
+
 def pool_gather(x: Spec, indices: Spec) -> Spec:
     """Rule of pool_gather: x [N, C, *L] at flat indices [N, C, *S]."""
     if x.rank < 3 or indices.rank < 3 or x.shape[:2] != indices.shape[:2]:

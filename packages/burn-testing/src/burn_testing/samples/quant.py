@@ -31,6 +31,17 @@ for _scheme in (
         dtypes=("f32",),
         name=_scheme.name,
     )
+    for _name, _shape, _bias in (("linear", (5, 7), t(5)), ("matmul", (7, 5), None)):
+        sample(
+            "quantized_matmul",
+            t(3, 7),
+            ("quantized", t(*_shape), _scheme),
+            _bias,
+            attrs=(_name == "linear",),
+            dtypes=("f32",),
+            name=f"{_name} {_scheme.name}",
+        )
+error("quantized_matmul", "plain", DTypeError, t(3, 7), t(5, 7), None, attrs=(True,))
 error("quantize", "dtype", DTypeError, t(3), None, None, attrs=(float32,))
 error("quantize", "ints", DTypeError, t(3), None, None, attrs=(quantized(8),), dtype="i32")
 error("dequantize", "float", DTypeError, t(3), attrs=(float32,))

@@ -1,0 +1,156 @@
+"""Products of few rows by a quantised matrix on the cpu: its bytes are read inside the product.
+
+The matrix is [out, in], a transposed weight, so sums run along its rows. Each integer becomes the
+float that `dequantize` makes of it, rounded as there, and only then is multiplied. Of two values in
+a byte one belongs to an even place: the even and the odd places of the left rows lie apart, so that
+a vector of bytes meets two vectors of them.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from burn_cube import Kernel
+from burn_cube_backend.code import Code, Local, Val
+from burn_cube_backend.engine import Engine
+from burn_cube_backend.kernels.integers import Integers, blocks_of
+from burn_cube_backend.kernels.maps import copied
+from burn_cube_backend.kernels.narrow import added
+from burn_cube_backend.lanes import LANES, Cell, fma, load, splat
+from burn_cube_backend.payload import CubeTensor
+from burn_cube_backend.quant import QuantTensor
+from burn_std import DType, dtypes as d
+
+# Rows of a tile at most, and of the left matrix up to which this is faster than to make floats of
+# the whole matrix first; sums that stay in registers.
+MOST, FEW, SUMS = 8, 8, 16
+# Work of a vector of bytes in the runtime's unit: to make floats of it, and to multiply each.
+MADE, MULTIPLIED = 4.0, 0.75
+
+
+class Spec(NamedTuple):
+    """What a kernel depends on.
+
+    Attributes:
+        bits: of an integer.
+        affine: there are zero points.
+        dtype: to which the floats of the matrix are rounded.
+        rows: of a tile.
+        columns: of a tile.
+        biased: a vector is added to every row.
+    """
+
+    bits: int
+    affine: bool
+    dtype: DType
+    rows: int
+    columns: int
+    biased: bool
+
+
+def rows_kernel(s: Spec) -> Kernel:
+    """Write a product of rows by the transpose of a quantised matrix, a tile per cube.
+
+    The left rows are of float32, for 4 bits first all their even places, then all odd ones.
+    """
+    code = Code("quantized_rows", d.int64, 1)
+    out, x = code.buffer("out", d.float32), code.buffer("x", d.float32)
+    w = code.buffer("w", d.uint8 if s.bits == 4 else d.int8)
+    scale = code.buffer("scale", d.float32)
+    zero = code.buffer("zero", d.int8) if s.affine else None
+    bias = code.buffer("bias", d.float32) if s.biased else None
+    rows, depth, extent, tiles = (code.place(p) for p in ("rows", "depth", "extent", "tiles"))
+    x0, w0, scale0, zero0, bias0 = (
+        code.place(f"{p}_offset") for p in ("x", "w", "scale", "zero", "bias")
+    )
+    # Blocks of a row, and from row to row, as there may be one scale for all; bytes of a block.
+    blocks, step, piece = code.place("blocks"), code.place("scale_step"), code.place("piece")
+    number = code.special("cube_pos")
+    tile = number // tiles
+    column = (tile * s.columns).call("min", extent - s.columns)
+    first = (number - tile * tiles) * s.rows
+    # A tile with too few rows computes its last one again.
+    lefts = [(first + r).call("min", rows - 1) * depth for r in range(s.rows)]
+    rights = [w0 + (column + c) * depth for c in range(s.columns)]
+    starts = [x0, x0 + rows * depth][: 8 // s.bits]
+    sums = [[Cell(code, d.float32) for _ in range(s.columns)] for _ in range(s.rows)]
+    whole = depth // LANES * LANES
+    integers = Integers(s.bits, s.dtype)
+
+    def facts(c: int, b: Val) -> tuple[Val, Val | None]:
+        at = (column + c) * step + b
+        return scale[scale0 + at], None if zero is None else zero[zero0 + at].cast(d.int32)
+
+    with code.loop(0, blocks) as b:
+        of = [facts(c, b) for c in range(s.columns)]
+        many = [(splat(a), None if z is None else splat(z)) for a, z in of]
+        begin = b * piece
+        with code.loop(begin, (begin + piece).call("min", whole), code.at(LANES)) as k:
+            made = [
+                integers.floats(load(w, at + k), *f) for at, f in zip(rights, many, strict=True)
+            ]
+            for line, left in zip(sums, lefts, strict=True):
+                given = [load(x, start + left + k) for start in starts]
+                for total, floats in zip(line, made, strict=True):
+                    value = total.get()
+                    for one, other in zip(given, floats, strict=True):
+                        value = fma(one, other, value)
+                    total.set(value)
+    ends = [[Local(code, d.float32, added(code, t.get(), LANES)) for t in line] for line in sums]
+    with code.loop(whole, depth) as k:
+        b = k // piece
+        made = [integers.floats(w[at + k], *facts(c, b)) for c, at in enumerate(rights)]
+        for line, left in zip(ends, lefts, strict=True):
+            given = [x[start + left + k] for start in starts]
+            for end, floats in zip(line, made, strict=True):
+                for one, other in zip(given, floats, strict=True):
+                    end.set(fma(one, other, end.get()))
+    for r, line in enumerate(ends):
+        with code.when(first + r < rows):
+            for c, end in enumerate(line):
+                value = end.get()
+                if bias is not None:
+                    value = value + bias[bias0 + column + c]
+                out[(first + r) * extent + column + c] = value
+    return code.finish()
+
+
+def product(
+    engine: Engine, x: CubeTensor, weight: QuantTensor, bias: CubeTensor | None
+) -> CubeTensor:
+    """Return x [rows, in] times the transpose of weight [out, in], plus bias [out], in float32.
+
+    Args:
+        engine: the device.
+        x: floats of at most 32 bits; those of the matrix are rounded to its dtype.
+        weight: one that `fits`.
+        bias: float32.
+    """
+    rows, (extent, depth) = x.shape[0], weight.shape
+    scheme = weight.dtype
+    per = 8 // scheme.bits
+    if per == 2:
+        steps = (*x.strides[:1], 2 * x.strides[1], x.strides[1])
+        pairs = x.view((rows, depth // 2, 2), steps).view(
+            (2, rows, depth // 2), (steps[2], steps[0], steps[1])
+        )
+        left = copied(engine, pairs, d.float32)
+    else:
+        left = copied(engine, x, d.float32) if x.dtype is not d.float32 else engine.row_major(x)
+    tile = next(n for n in (1, 2, 4, MOST) if n >= min(rows, MOST))
+    columns = min(max(2, min(8, SUMS // tile)), extent)
+    blocks = blocks_of(weight)
+    spec = Spec(scheme.bits, weight.zero is not None, x.dtype, tile, columns, bias is not None)
+    out = engine.empty((rows, extent), d.float32)
+    tiles = -(-rows // tile)
+    parts = [out, left, weight.values, weight.scale, weight.zero, bias]
+    offsets = [0 if t is None else t.offset for t in parts[1:]]
+    args = [
+        *[t.buf for t in parts if t is not None], rows, depth // per, extent, tiles, *offsets,
+        blocks.count, blocks.step, blocks.piece,
+    ]  # fmt: skip
+    program = engine.loaded(rows_kernel, (spec,))
+    work = columns * (MADE + MULTIPLIED * per * tile) * (depth // per) / LANES
+    program.cost = max(1.0, work)  # type: ignore[attr-defined]  # of this runtime
+    engine.start(program, (-(-extent // columns) * tiles, 1, 1), args)
+    return out

@@ -1,0 +1,148 @@
+"""Products by quantised matrices: the bytes are read inside, the floats are those of dequantize."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import burn
+from burn import functional as F
+from burn_cube_backend.kernels import quantized_matmul, quantized_rows
+
+SCHEMES = [
+    burn.quantized(bits, symmetric=symmetric, block=block)
+    for bits in (4, 8)
+    for symmetric in (True, False)
+    for block in (0, 32, 48, 64)
+]
+
+
+@pytest.fixture(params=["eager-cpu", "cpu", "eager-opencl"])
+def device(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> burn.Device:
+    if request.param == "eager-opencl" and not burn.Device.enumerate(burn.DeviceFilter("opencl")):
+        pytest.skip("no OpenCL device")
+    monkeypatch.setattr(quantized_matmul, "LEAST", 1)
+    return burn.device(request.param)
+
+
+def close(found: burn.Tensor, x: burn.Tensor, plain: Any, bias: Any, turned: bool = True) -> None:
+    """Compare a product with that of the floats in float64."""
+    left, right = x.to(burn.float32).numpy().astype(np.float64), plain.astype(np.float64)
+    right = right.T if turned else right
+    expected = left @ right + (0 if bias is None else bias.numpy())
+    bound = 1e-6 * (np.abs(left) @ np.abs(right) + 1)
+    assert found.shape == expected.shape
+    assert (np.abs(found.to(burn.float32).numpy() - expected) <= bound).all()
+
+
+@pytest.mark.parametrize("scheme", SCHEMES, ids=lambda s: s.name)
+@pytest.mark.parametrize(("extent", "depth"), [(37, 160), (5, 99), (1, 70), (130, 64)])
+def test_linear(device: burn.Device, scheme: burn.DType, extent: int, depth: int) -> None:
+    dice = np.random.default_rng(extent)
+    plain = dice.standard_normal((extent, depth)).astype(np.float32)
+    q = burn.tensor(plain, device=device).quantize(scheme)
+    floats = q.dequantize().numpy()
+    bias = burn.tensor(dice.standard_normal(extent).astype(np.float32), device=device)
+    for rows in (1, 3, 8, 11):
+        x = burn.tensor(dice.standard_normal((rows, depth)).astype(np.float32), device=device)
+        close(F.linear(x, q, bias), x, floats, bias)
+        close(F.linear(x, q), x, floats, None)
+    host = dice.standard_normal((depth, 2)).astype(np.float32)
+    turned = burn.tensor(host, device=device).T
+    close(F.linear(turned, q), turned, floats, None)
+    close(F.linear(x[0], q), x[0], floats, None)
+    many = x[:6].reshape(2, 3, depth)
+    close(F.linear(many, q, bias), many, floats, bias)
+
+
+@pytest.mark.parametrize("scheme", SCHEMES, ids=lambda s: s.name)
+def test_matrices_that_are_not_turned(device: burn.Device, scheme: burn.DType) -> None:
+    dice = np.random.default_rng(0)
+    for shape in ((96, 66), (31, 7)):
+        q = burn.tensor(dice.standard_normal(shape).astype(np.float32), device=device).quantize(
+            scheme
+        )
+        floats = q.dequantize().numpy()
+        for lead in ((), (1,), (2, 3)):
+            host = dice.standard_normal((*lead, shape[0])).astype(np.float32)
+            x = burn.tensor(host, device=device)
+            close(x @ q, x, floats, None, False)
+            close(F.linear(x, q.T), x, floats, None, False)
+
+
+def test_the_floats_are_those_of_dequantize_to_the_bit(device: burn.Device) -> None:
+    dice = np.random.default_rng(1)
+    for scheme in SCHEMES:
+        plain = dice.standard_normal((24, 96)).astype(np.float32) * 1e30
+        q = burn.tensor(plain, device=device).quantize(scheme)
+        rows = burn.eye(96, device=device)
+        for start in (0, 8, 88):
+            found = F.linear(rows[start : start + 8], q).numpy()
+            np.testing.assert_array_equal(found, q.dequantize().numpy().T[start : start + 8])
+
+
+def test_nothing_to_multiply(device: burn.Device) -> None:
+    for scheme in SCHEMES:
+        for extent, depth, rows in ((0, 64, 2), (3, 64, 0), (3, 0, 2)):
+            q = burn.ones(extent, depth, device=device).quantize(scheme)
+            x = burn.ones(rows, depth, device=device)
+            bias = burn.ones(extent, device=device)
+            np.testing.assert_array_equal(F.linear(x, q, bias).numpy(), np.ones((rows, extent)))
+            np.testing.assert_array_equal(F.linear(x, q).numpy(), np.zeros((rows, extent)))
+
+
+def test_scales_given_and_halves(device: burn.Device) -> None:
+    dice = np.random.default_rng(2)
+    plain = burn.tensor(dice.standard_normal((40, 128)).astype(np.float32), device=device)
+    x = burn.tensor(dice.standard_normal((4, 128)).astype(np.float32), device=device)
+    for scheme in (burn.quantized(4, block=64), burn.quantized(8, symmetric=False)):
+        q = plain.quantize(scheme)
+        with burn.autocast(burn.bfloat16):
+            found = F.linear(x, q)
+        assert found.dtype is burn.bfloat16
+        floats = q.dequantize().to(burn.bfloat16).to(burn.float32).numpy()
+        left = x.to(burn.bfloat16).to(burn.float32).numpy()
+        expected = left.astype(np.float64) @ floats.T.astype(np.float64)
+        np.testing.assert_allclose(found.to(burn.float32).numpy(), expected, rtol=8e-3, atol=1e-2)
+    doubles = F.linear(x.to(burn.float64), q)
+    assert doubles.dtype is burn.float64
+
+
+def test_panels(device: burn.Device, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(quantized_matmul, "PANEL", 1)
+    monkeypatch.setattr(quantized_matmul, "PANEL_AFAR", 1)
+    dice = np.random.default_rng(3)
+    for scheme in SCHEMES:
+        for extent, depth in ((45, 64), (33, 35)):
+            plain = dice.standard_normal((extent, depth)).astype(np.float32)
+            q = burn.tensor(plain, device=device).quantize(scheme)
+            x = burn.tensor(dice.standard_normal((2, 9, depth)).astype(np.float32), device=device)
+            bias = burn.tensor(dice.standard_normal(extent).astype(np.float32), device=device)
+            close(F.linear(x, q, bias), x, q.dequantize().numpy(), bias)
+            close(F.linear(x, q), x, q.dequantize().numpy(), None)
+
+
+def test_the_bytes_are_read_inside(monkeypatch: pytest.MonkeyPatch) -> None:
+    device = burn.device("eager-cpu")
+    q = burn.ones(256, 256, device=device).quantize(burn.quantized(4, block=64))
+    seen: list[Any] = []
+    inner = quantized_rows.product
+    monkeypatch.setattr(quantized_rows, "product", lambda *a: seen.append(a[1].shape) or inner(*a))
+    assert F.linear(burn.ones(2, 4, 256, device=device), q).shape == (2, 4, 256)
+    assert seen == [(8, 256)]
+
+
+def test_gradients(device: burn.Device) -> None:
+    dice = np.random.default_rng(4)
+    host, weight = (dice.standard_normal(s).astype(np.float32) for s in ((3, 64), (20, 64)))
+    learning = device.autodiff()
+    x = burn.tensor(host, device=learning).require_grad()
+    w = burn.tensor(weight, device=learning).require_grad()
+    q = w.quantize(burn.quantized(4, block=32))
+    grads = (F.linear(x, q) ** 2).sum().backward()
+    floats = q.dequantize().numpy().astype(np.float64)
+    g = 2 * (host @ floats.T)
+    np.testing.assert_allclose(x.grad(grads).numpy(), g @ floats, rtol=1e-4, atol=1e-3)
+    np.testing.assert_allclose(w.grad(grads).numpy(), g.T @ host, rtol=1e-4, atol=1e-3)
