@@ -87,9 +87,12 @@ def slow_path(owner: Context, entry: Entry) -> Callable[..., Any]:
     """Return the function that mends the arguments of a call and calls again."""
     count = len(entry.inputs)
     base = owner.base
+    is_product = entry.name in _PRODUCTS
 
     def slow(*args: Any) -> Any:
         inputs = list(args[:count])
+        if is_product and _is_packed(inputs[1]) and all(_is_ready(x, base) for x in inputs):
+            return _packed_product(entry, owner, *inputs)  # serving asks it again and again
         if not base.is_autodiff:  # most often: a plain tensor first, a tracked one after it
             for x in inputs:
                 if isinstance(x, TensorBase) and x.b is not base and x.b.resource is base.resource:
@@ -116,7 +119,7 @@ def slow_path(owner: Context, entry: Entry) -> Callable[..., Any]:
         if changed:
             inputs = [_each(x, lambda t: t if t.b is ctx else rewrap(t, ctx)) for x in inputs]
         target = owner if ctx is base else ctx
-        if entry.name in _PRODUCTS and _is_packed(inputs[1]):
+        if is_product and _is_packed(inputs[1]):
             return _packed_product(entry, target, *inputs)
         opened = entry.accepts != "quant" and any(
             _has_quantized(x) and not i.quantized for i, x in zip(entry.inputs, inputs, strict=True)
@@ -149,19 +152,29 @@ def _is_packed(x: Any) -> bool:
     return isinstance(x, TensorBase) and x.dtype.is_quantized and len(x.shape) == 2
 
 
+def _is_ready(x: Any, ctx: Context) -> bool:
+    return x is None or (isinstance(x, TensorBase) and x.b is ctx)
+
+
 def _packed_product(
     entry: Entry, ctx: Context, x: TensorBase, weight: TensorBase, bias: TensorBase | None = None
 ) -> Any:
     """Return a product by a quantised matrix, in the dtype that its floats would give."""
+    transpose, kind = _PRODUCTS[entry.name], ctx.default_float
     given = [t if t is None else _dequantized(ctx, t) for t in (x, bias)]
-    floats = Spec(weight.shape, ctx.default_float)
-    specs = [t if t is None else Spec(t.shape, t.dtype) for t in given]
-    dtype = common_dtype(entry.name, [floats, *(s for s in specs if s is not None)])
-    left, plus = (s if s is None else Spec(s.shape, dtype) for s in specs)
-    # What is refused is refused by the operation that was called.
-    entry.infer(*(left, Spec(weight.shape, dtype), plus)[: len(entry.inputs)])
-    cast = [t if t is None or t.dtype is dtype else ctx.cast(t, dtype) for t in given]
-    return ctx.quantized_matmul(cast[0], weight, cast[1], _PRODUCTS[entry.name])
+    dtypes = [t.dtype for t in given if t is not None]
+    if any(dtype is not kind for dtype in dtypes):
+        specs = [Spec(t.shape, t.dtype) for t in given if t is not None]
+        kind = common_dtype(entry.name, [Spec(weight.shape, kind), *specs])
+        given = [t if t is None or t.dtype is kind else ctx.cast(t, kind) for t in given]
+    try:
+        return ctx.quantized_matmul(given[0], weight, given[1], transpose)
+    except ShapeError:
+        # What is refused is refused by the operation that was called.
+        shapes = (x.shape, weight.shape, None if bias is None else bias.shape)
+        specs_ = [None if shape is None else Spec(shape, kind) for shape in shapes]
+        entry.infer(*specs_[: len(entry.inputs)])
+        raise
 
 
 def _check_list(entry: Entry, name: str, x: Any) -> None:

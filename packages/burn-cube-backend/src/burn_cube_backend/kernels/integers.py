@@ -22,7 +22,7 @@ MADE = 6.0
 class Blocks(NamedTuple):
     """How a matrix is cut: blocks of a row, from row to row, bytes of a block and of a row."""
 
-    count: int
+    each: int
     step: int
     piece: int
     line: int
@@ -154,7 +154,7 @@ def floats(engine: Engine, q: QuantTensor, dtype: DType, work: DType) -> CubeTen
         program = engine.loaded(lines_kernel, (q.dtype.bits, affine, dtype))
         program.cost = MADE * each * blocks.line / LANES  # type: ignore[attr-defined]  # of this
         cubes = -(-total // (blocks.line * each))
-        args = [*buffers, total, each, blocks.line, *offsets, blocks.count, blocks.step,
+        args = [*buffers, total, each, blocks.line, *offsets, blocks.each, blocks.step,
                 blocks.piece]  # fmt: skip
         engine.start(program, (cubes, 1, 1), args)
         return out

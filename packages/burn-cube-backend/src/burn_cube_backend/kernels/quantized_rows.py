@@ -100,14 +100,14 @@ def rows_kernel(s: Spec) -> Kernel:
     with code.loop(whole, depth) as k:
         b = k // piece
         made = [integers.floats(w[at + k], *facts(c, b)) for c, at in enumerate(rights)]
-        for line, left in zip(ends, lefts, strict=True):
+        for singles, left in zip(ends, lefts, strict=True):
             given = [x[start + left + k] for start in starts]
-            for end, floats in zip(line, made, strict=True):
+            for end, floats in zip(singles, made, strict=True):
                 for one, other in zip(given, floats, strict=True):
                     end.set(fma(one, other, end.get()))
-    for r, line in enumerate(ends):
+    for r, singles in enumerate(ends):
         with code.when(first + r < rows):
-            for c, end in enumerate(line):
+            for c, end in enumerate(singles):
                 value = end.get()
                 if bias is not None:
                     value = value + bias[bias0 + column + c]
@@ -147,7 +147,7 @@ def product(
     offsets = [0 if t is None else t.offset for t in parts[1:]]
     args = [
         *[t.buf for t in parts if t is not None], rows, depth // per, extent, tiles, *offsets,
-        blocks.count, blocks.step, blocks.piece,
+        blocks.each, blocks.step, blocks.piece,
     ]  # fmt: skip
     program = engine.loaded(rows_kernel, (spec,))
     work = columns * (MADE + MULTIPLIED * per * tile) * (depth // per) / LANES
