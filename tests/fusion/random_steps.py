@@ -11,6 +11,7 @@ from math import prod
 from typing import Any
 
 import burn
+from tests.fusion.random_joints import JOINTS
 
 F = burn.functional
 
@@ -310,6 +311,7 @@ OPS: dict[str, Callable[[Any, Any, Any, float, int], Any]] = {
     "dropped": _dropped,
     "noise": _noise,
     "joined": _joined,
+    **JOINTS,
     "channels": _channels,
     "graded": _graded,
     "norm by hand": _normed,

@@ -18,6 +18,9 @@ CORES = ("softmax", "log_softmax", "layer_norm", "rms_norm")
 # Operations that draw random numbers, inside a kernel of elementwise ones that read them.
 LEAVES = ("uniform", "normal")
 
+# Operations whose result is put together of pieces, each a part of one of their inputs, or zeros.
+JOINTS = ("cat", "slice_assign", "slice_backward")
+
 # Ends the static attributes of a `sum` over the last dims that is the first of two stages of one
 # over the first dim too.
 STAGED = "staged"
@@ -50,10 +53,10 @@ class Group(NamedTuple):
     """Operations that one kernel computes, and numbers (`full` of rank 0) that they read.
 
     Without rows, all are elementwise, or views between elementwise ones: `permute`, `reshape`,
-    `squeeze`, `unsqueeze`, `flip`, `slice` and `select`. Without views every part that is no number
-    has the shape to which the outside tensors broadcast. With views each elementwise part has the
-    shape to which its inputs broadcast; those of the last space, to which all views lead, have the
-    shape of the kernel. With rows, the last `rows` dims of one shape are a row; parts are
+    `squeeze`, `unsqueeze`, `flip`, `slice`, `select` and `expand`. Without views every part that is
+    no number has the shape to which the outside tensors broadcast. With views each elementwise part
+    has the shape to which its inputs broadcast; those of the last space, to which all views lead,
+    have the shape of the kernel. With rows, the last `rows` dims of one shape are a row; parts are
 
     - elementwise operations on `full`, `kept` or `cut` values, read along a result as broadcasting
       has it;
@@ -66,6 +69,11 @@ class Group(NamedTuple):
       outside. What it gives beside is a part named `output`, `kept`, whose one input is the
       operation and whose static attribute the number of the output. All others are elementwise and
       `full` then.
+
+    Without rows a group may have parts of `JOINTS`; inputs of a `cat` are the tensors that it
+    joins. All wanted results have one shape then, that of the last space; from there to a joint
+    lead elementwise operations and joints, views stand behind joints alone. A `full` of some rank
+    that joints read has two run-time values, its shape and the number.
 
     Without views between elementwise operations a group may have parts of `LEAVES`, which have no
     inputs and the shape of the kernel, or are `full`; all their run-time values are among those of
@@ -113,8 +121,8 @@ class Fuser(Protocol):
     def takes(self, entry: Entry, dtypes: Sequence[DType], out: DType) -> bool:
         """Return whether an operation can be a part, for dtypes of its inputs.
 
-        Asked of elementwise operations, of reductions, of `CORES`, of `LEAVES`, of `gather`, and of
-        `conv`.
+        Asked of elementwise operations, of reductions, of `CORES`, of `LEAVES`, of `JOINTS`, of
+        `gather`, and of `conv`.
         """
 
     def fuse(self, group: Group, apart: Fused) -> Fused:
@@ -122,8 +130,8 @@ class Fuser(Protocol):
 
         Args:
             group: what it computes.
-            apart: the same with rows, views, `LEAVES` and `conv` left to their own kernels; taken
-                where shapes or layouts show that one kernel would be slower, or would give other
-                bits; then the kernel's attribute `parted` is True, else False. A group with none
-                of them has no need of it.
+            apart: the same with rows, views, `LEAVES`, `JOINTS` and `conv` left to their own
+                kernels; taken where shapes or layouts show that one kernel would be slower, or
+                would give other bits; then the kernel's attribute `parted` is True, else False. A
+                group with none of them has no need of it.
         """

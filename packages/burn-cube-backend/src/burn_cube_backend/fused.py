@@ -33,7 +33,7 @@ from burn_cube_backend.kernels.elementwise import (
     Writer,
     laid,
 )
-from burn_cube_backend.kernels.maps import copied, result_strides, wide
+from burn_cube_backend.kernels.maps import copied, plain, result_strides, wide
 from burn_cube_backend.part_code import expression, part_numbers, part_value
 from burn_cube_backend.payload import CubeTensor
 from burn_cube_backend.random_code import Draws, What, is_whole
@@ -155,15 +155,41 @@ class FusedMap(GroupKernels):
         self, launch: Launch, tensors: Sequence[CubeTensor], given: Sequence[Any],
         drawn: Sequence[Any],
     ) -> tuple[CubeTensor, ...]:  # fmt: skip
+        """Start a kernel and return its results; see `start`."""
         engine, group = self.engine, self.group
-        arrays = self._arrays(tensors)
         flats = [engine.flat(launch.elements, group.parts[p].dtype) for p in group.outputs]
-        for k, shape, strides, delta in launch.turned:
-            x = arrays[k]
-            arrays[k] = copied(engine, x.view(shape, strides, x.offset + delta))
+        bare = [x for x in tensors if x.buf is None]
+        self.start(launch, flats, bare, self._arrays(tensors), given, drawn)
+        return tuple(
+            [
+                CubeTensor(flat, *result, group.parts[p].dtype)
+                for flat, result, p in zip(flats, launch.results, group.outputs, strict=True)
+            ]
+        )
+
+    def start(
+        self, launch: Launch, flats: Sequence[Any], bare: Sequence[CubeTensor],
+        arrays: Sequence[CubeTensor], given: Sequence[Any], drawn: Sequence[Any] = (),
+    ) -> None:  # fmt: skip
+        """Start a kernel.
+
+        Args:
+            launch: the kernel.
+            flats: memory of the results.
+            bare: tensors from outside that are numbers.
+            arrays: the tensor of each read.
+            given: run-time numbers.
+            drawn: arguments of random numbers.
+        """
+        engine = self.engine
+        if launch.turned:
+            arrays = list(arrays)
+            for k, shape, strides, delta in launch.turned:
+                x = arrays[k]
+                arrays[k] = copied(engine, x.view(shape, strides, x.offset + delta))
         if launch.program is not None:
             words: list[Any] = [*flats, *[x.buf for x in arrays]]
-            words += self.outside_numbers(tensors)
+            words += [plain(x.value, x.dtype.kind) for x in bare]
             words += self.part_numbers(given)
             words += [*drawn, *launch.head]
             words += [x.offset + d for x, d in zip(arrays, launch.deltas, strict=True)]
@@ -171,12 +197,6 @@ class FusedMap(GroupKernels):
             if launch.cost and hasattr(launch.program, "cost"):
                 launch.program.cost = launch.cost
             engine.start(launch.program, launch.cubes, words)
-        return tuple(
-            [
-                CubeTensor(flat, *result, group.parts[p].dtype)
-                for flat, result, p in zip(flats, launch.results, group.outputs, strict=True)
-            ]
-        )
 
     def _planned(
         self, tensors: Sequence[CubeTensor], absent: tuple[bool, ...], targets: Sequence[Ints],

@@ -31,7 +31,11 @@ from burn_std import dtypes as d
 
 # Views by their number, the last one first: from where a kernel is to where something lies.
 Path = tuple[int, ...]
-VIEWS = frozenset(("permute", "reshape", "squeeze", "unsqueeze", "flip", "slice", "select"))
+VIEWS = frozenset(
+    ("permute", "reshape", "squeeze", "unsqueeze", "flip", "slice", "select", "expand")
+)
+# Views from whose result the input is not seen whole, or not once.
+_ONE_WAY = ("slice", "select", "expand")
 # Elements below which no walk is too slow to save a launch.
 SMALL = 1 << 14
 # Elements that a processor needs in a row to compute in whole vectors.
@@ -89,7 +93,7 @@ class Reading:
         for read in self.reads:
             ways = {other.path for other in self.reads if other.outside == read.outside}
             for n in range(1, len(read.path) + 1 if len(ways) == 1 else 0):
-                if self.group.parts[read.path[n - 1]].name in ("slice", "select"):
+                if self.group.parts[read.path[n - 1]].name in _ONE_WAY:
                     break
                 found[read.path[:n]] = None
         return list(found)
@@ -178,11 +182,7 @@ class Geometry:
 
     def _through(self, k: int, x: CubeTensor) -> CubeTensor | None:
         """Return what a view shows of memory, None where it would have to copy."""
-        part, given = self.reading.group.parts[k], self.given[k]
-        if part.name == "reshape":
-            strides = reshaped(x.shape, x.strides, given[0])
-            return None if strides is None else x.view(given[0], strides)
-        return _shown(part.name)(self.engine, x, *part.static, *given)
+        return shown(self.engine, self.reading.group.parts[k], self.given[k], x)
 
     def _before(self, k: int, x: CubeTensor) -> CubeTensor | None:
         """Return the memory of a view's result as the view's input."""
@@ -281,11 +281,29 @@ def _hops(walks: Walks) -> tuple[int, int]:
     return sum(hops[: len(walks.outs)]), sum(hops[len(walks.outs) :])
 
 
+def shown(
+    engine: Engine, part: Part, given: Sequence[Any], x: CubeTensor
+) -> CubeTensor | None:  # fmt: skip
+    """Return what a view shows of memory, None where it would have to copy.
+
+    Args:
+        engine: the device.
+        part: the view.
+        given: its run-time values.
+        x: its input.
+    """
+    if part.name == "reshape":
+        strides = reshaped(x.shape, x.strides, given[0])
+        return None if strides is None else x.view(given[0], strides)
+    return _shown(part.name)(engine, x, *part.static, *given)
+
+
 def _shown(name: str) -> Callable[..., CubeTensor]:
     from burn_cube_backend.kernels import views
 
     shown: dict[str, Callable[..., CubeTensor]] = {
         "permute": views.permute, "squeeze": views.squeeze, "unsqueeze": views.unsqueeze,
         "flip": views.flip, "slice": views.slice_, "select": views.select,
+        "expand": views.expand,
     }  # fmt: skip
     return shown[name]

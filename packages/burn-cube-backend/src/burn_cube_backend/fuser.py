@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from burn_backend import CORES, LEAVES, Fused, Group
+from burn_backend import CORES, JOINTS, LEAVES, Fused, Group
 from burn_cube_backend import fused_conv
 from burn_cube_backend.engine import Engine
 from burn_cube_backend.fused import FusedMap, FusedViews
 from burn_cube_backend.fused_columns import FusedColumns
 from burn_cube_backend.fused_conv import FusedConv
 from burn_cube_backend.fused_cores import FusedCores
+from burn_cube_backend.fused_joints import FusedJoints
 from burn_cube_backend.fused_rows import FusedRows
 from burn_cube_backend.kernels.maps import is_map
 from burn_cube_backend.kernels.reduce import first_stage
@@ -42,7 +43,7 @@ class CubeFuser:
         """Return whether an operation can be a part and the device has its dtypes."""
         if entry.name in HEADS:
             return fused_conv.takes(self.engine, entry, dtypes, out)
-        if not (is_map(entry) or entry.name in (*_OF_ROWS, *LEAVES)):
+        if not (is_map(entry) or entry.name in (*_OF_ROWS, *LEAVES, *JOINTS)):
             return False
         return all(not t.is_quantized and self.supported(t) for t in (*dtypes, out))
 
@@ -58,6 +59,8 @@ class CubeFuser:
             elif group.rows:
                 kind = FusedRows if group.rows > 0 else FusedColumns
                 made = kind(self.engine, group, apart)
+            elif any(part.name in JOINTS for part in group.parts):
+                made = FusedJoints(self.engine, group, apart)
             elif any(part.name in HEADS for part in group.parts):
                 made = FusedConv(self.engine, group, apart)
             elif group.through:

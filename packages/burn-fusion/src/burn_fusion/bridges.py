@@ -8,7 +8,7 @@ space, over which the kernel runs.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from burn_fusion.extents import is_elementwise
@@ -24,7 +24,9 @@ _PARTS = ("slice", "select")
 _VIEWS = (*_WHOLE, *_PARTS, "expand")
 # Times that the operations of a group are computed at places of their own, at most.
 MOST_PATHS = 6
-# Functions that are not worth computing twice to save writing and reading an element.
+# Functions that are not worth computing twice to save writing and reading an element; and those
+# that are not worth computing again for each element that shows one.
+_DEAR = ("div", "/", "%", "sqrt")
 _COSTLY = ("exp", "log", "sin", "cos", "tan", "pow", "erf", "gelu", "sigmoid", "silu", "mish")
 
 
@@ -36,6 +38,16 @@ def is_view(step: Step) -> bool:
 def is_costly(entry: Entry) -> bool:
     """Return whether an operation takes longer than to write an element and to read it."""
     return any(word in f"{entry.name} {entry.expr}" for word in _COSTLY)
+
+
+def is_dear(entry: Entry) -> bool:
+    """Return whether an operation takes longer than to read an element that stays in the cache."""
+    return is_costly(entry) or any(word in f"{entry.name} {entry.expr}" for word in _DEAR)
+
+
+def is_part(step: Step) -> bool:
+    """Return whether a step shows a part of its input."""
+    return step.entry.name in _PARTS
 
 
 class _Link(NamedTuple):
@@ -59,7 +71,7 @@ def bridge(grouping: Grouping, live: Sequence[int]) -> None:
         live: slots whose values are wanted.
     """
     steps = grouping.steps
-    if not any(s.entry.name in (*_WHOLE, *_PARTS) for s in steps):
+    if not any(is_view(s) for s in steps):
         return
     bridges = _Bridges(grouping, live)
     for k in range(len(steps)):
@@ -136,7 +148,7 @@ class _Bridges:
             if self.space[k] is not None:
                 return (tuple(views), k) if views else None
             step = grouping.steps[k]
-            if step.entry.name not in (*_WHOLE, *_PARTS):
+            if not is_view(step):
                 return None
             views.append(k)
             slot = step.inputs[0]
@@ -187,9 +199,12 @@ class _Bridges:
                 continue
             named = [[steps[v].entry.name for v in path] for path in found]
             parts = [any(n in _PARTS for n in names) for names in named]
-            if space in asked and (len(found) > 1 or any(parts)):
+            repeated = any("expand" in names for names in named)
+            if space in asked and (len(found) > 1 or any(parts) or repeated):
                 return False
-            if len(found) > 1 and not all(parts) and self._is_costly(space, members):
+            if repeated and self._has(is_dear, space, members):
+                return False
+            if len(found) > 1 and not all(parts) and self._has(is_costly, space, members):
                 return False
         return True
 
@@ -234,6 +249,6 @@ class _Bridges:
                 asked.add(space)
         return asked
 
-    def _is_costly(self, space: int, members: set[int]) -> bool:
+    def _has(self, what: Callable[[Entry], bool], space: int, members: set[int]) -> bool:
         steps = self.grouping.steps
-        return any(is_costly(steps[k].entry) for k in members if self.space[k] == space)
+        return any(what(steps[k].entry) for k in members if self.space[k] == space)

@@ -4,7 +4,8 @@ Operations over one shape go together as long as nothing outside the group stand
 over views of one shape too (`bridges`).
 What is reduced over the last dims joins with what it is computed from and with what reads it, along
 the same rows: softmax by hand is one kernel. An operation that has a kernel over rows of its own, a
-norm, takes elementwise ones in. Convolutions and random numbers go with what reads them (`heads`).
+norm, takes elementwise ones in. Convolutions and random numbers go with what reads them (`heads`),
+what is put together of pieces with what stands around it (`joints`).
 Shapes are not known here, only which are equal (`extents`); whether one kernel pays for the extents
 of a run is for the backend to say.
 """
@@ -15,7 +16,7 @@ import heapq
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from burn_backend import CORES, LEAVES, Form, Fuser, Group, Part
+from burn_backend import CORES, JOINTS, LEAVES, Form, Fuser, Group, Part
 from burn_fusion.bridges import bridge, is_view
 from burn_fusion.extents import (
     MOST_ARRAYS,
@@ -29,6 +30,7 @@ from burn_fusion.extents import (
     reduced_dims,
 )
 from burn_fusion.heads import attach, draw
+from burn_fusion.joints import is_constant, is_joint, join
 from burn_fusion.sinking import sink
 
 if TYPE_CHECKING:
@@ -97,7 +99,7 @@ def units_of(
         tensor: slot to what has its dtype and shape.
         fuser: the backend's side.
         apart: makes the other way to compute a unit with rows; without it there are none.
-        draws: random numbers go into kernels.
+        draws: random numbers and joints go into kernels.
     """
     steps = _wanted(steps, live)
     grouping = Grouping(steps, tensor, fuser, apart, live)
@@ -109,6 +111,7 @@ def units_of(
         attach(grouping, live)
         bridge(grouping, live)
         if draws:
+            join(grouping, live)
             draw(grouping)
     return grouping.units(live)
 
@@ -459,21 +462,25 @@ class Grouping:
 
         parts: list[Part] = []
         for step in [*fused.numbers, *fused.steps]:
-            drawn = step.entry.name in LEAVES
-            numbers = step.run_time() if drawn or is_view(step) else step.scalars()
+            all_of_them = (
+                step.entry.name in (*LEAVES, *JOINTS) or is_view(step) or is_constant(step)
+            )
+            numbers = step.run_time() if all_of_them else step.scalars()
             fused.run_time += [(step.slot, k) for k in numbers]
             out = self.tensor(step.slot).dtype
             lead = out
             if step.inputs:
                 first = next((k for k, i in enumerate(step.entry.inputs) if i.promoted), 0)
-                lead = self.tensor(step.inputs[first]).dtype
+                leader = step.inputs[first]
+                lead = self.tensor(leader[0] if isinstance(leader, tuple) else leader).dtype
             form: Form = "full"
             cut = False
             if rows is not None and not step.is_number:
                 form = self._form(step.slot, rows) or form
                 # The columns' dims are the last ones anyway.
                 cut = form == "cut" and rows.dims > 0 and is_elementwise(step)
-            inputs = tuple(placed(s, cut) for s in step.inputs)
+            given = step.reads() if is_joint(step) else step.inputs
+            inputs = tuple(placed(s, cut) for s in given)
             place[step.slot] = core = len(parts)
             parts.append(Part(step.entry.name, inputs, step.static, len(numbers), lead, out, form))
             for number, slot in enumerate(step.writes()[1:], 1):
@@ -485,7 +492,8 @@ class Grouping:
         dtypes = tuple(self.tensor(s).dtype for s in fused.inputs)
         aligned = tuple(cut for _, cut in outside) if rows is not None else ()
         through: tuple[tuple[int, ...], ...] = ()
-        if not fused.rows and any(map(is_view, fused.steps)):
+        joint = any(map(is_joint, fused.steps))
+        if not fused.rows and not joint and any(map(is_view, fused.steps)):
             ways = [self.through[self.maker[s]] for s in fused.outputs]
             slots = [[self.steps[v].slot for v in way] for way in ways]
             through = tuple(tuple(k for s in way if (k := place[s]) is not None) for way in slots)

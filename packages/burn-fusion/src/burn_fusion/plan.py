@@ -14,7 +14,7 @@ from functools import partial
 from types import FunctionType
 from typing import Any
 
-from burn_backend import CORES, LEAVES, Backend
+from burn_backend import CORES, JOINTS, LEAVES, Backend
 from burn_fusion.extents import TensorOf
 from burn_fusion.groups import Fused, units_of
 from burn_fusion.mode import compared, mode
@@ -233,8 +233,8 @@ def _apart(fused: Fused, tensor: Callable[[int], Any], inner: Backend) -> Callab
 
     def parts() -> list[Step | Fused]:
         way = None
-        if any(step.entry.name in LEAVES for step in steps):
-            # What takes no random numbers may still be one kernel.
+        if any(step.entry.name in (*LEAVES, *JOINTS) for step in steps):
+            # What takes no random numbers or joints may still be one kernel.
             way = partial(_apart, tensor=described.__getitem__, inner=inner)
         return units_of(steps, fused.outputs, described.__getitem__, fuser, way, draws=False)
 
