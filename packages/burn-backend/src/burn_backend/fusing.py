@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple, Protocol
 
 from burn_ir import Entry
@@ -116,6 +116,16 @@ class Fuser(Protocol):
 
         It takes a tensor, the last dims, True, the dtype and `STAGED`. A sum of what it returns
         over all those dims has the bits of the sum at once.
+        """
+
+    @property
+    def losses(self) -> Mapping[str, tuple[Callable[..., Any], Callable[..., Any]]]:
+        """Losses whose gradient takes what the forward found out about each row.
+
+        By the name of the loss: a function that takes its arguments and returns the loss and
+        something to hand on, and one that takes this in front of the arguments of the loss's
+        `_backward`. Their bits are those of the operations. The two may be called with other
+        numbers, but with the same tensors.
         """
 
     def takes(self, entry: Entry, dtypes: Sequence[DType], out: DType) -> bool:

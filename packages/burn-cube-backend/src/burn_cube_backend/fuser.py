@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from typing import Any
 
 from burn_backend import CORES, JOINTS, LEAVES, Fused, Group
 from burn_cube_backend import fused_conv
@@ -14,6 +15,7 @@ from burn_cube_backend.fused_conv import FusedConv
 from burn_cube_backend.fused_cores import FusedCores
 from burn_cube_backend.fused_joints import FusedJoints
 from burn_cube_backend.fused_rows import FusedRows
+from burn_cube_backend.kernels.cross_entropy import entropy_gradient, entropy_kept
 from burn_cube_backend.kernels.maps import is_map
 from burn_cube_backend.kernels.reduce import first_stage
 from burn_cube_backend.payload import CubeTensor
@@ -38,6 +40,12 @@ class CubeFuser:
     def first_stage(self) -> Callable[..., CubeTensor] | None:
         """The first launch of a sum over the first and the last dims; on a processor alone."""
         return partial(first_stage, self.engine) if self.engine.client.name == "cpu" else None
+
+    @property
+    def losses(self) -> Mapping[str, tuple[Callable[..., Any], Callable[..., Any]]]:
+        """Losses whose gradient takes what the forward found out about each row."""
+        pair = partial(entropy_kept, self.engine), partial(entropy_gradient, self.engine)
+        return {"cross_entropy": pair}
 
     def takes(self, entry: Entry, dtypes: Sequence[DType], out: DType) -> bool:
         """Return whether an operation can be a part and the device has its dtypes."""

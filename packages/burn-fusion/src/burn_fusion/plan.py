@@ -17,6 +17,7 @@ from typing import Any
 from burn_backend import CORES, JOINTS, LEAVES, Backend
 from burn_fusion.extents import TensorOf
 from burn_fusion.groups import Fused, units_of
+from burn_fusion.losses import paired
 from burn_fusion.mode import compared, mode
 from burn_fusion.segment import Value, axis_classes
 from burn_fusion.stages import FIRST, Described, in_stages
@@ -175,7 +176,8 @@ class Plan:
             def made(steps: Sequence[Step], seen: TensorOf) -> list[Step | Fused]:
                 return units_of(steps, live, seen, fuser, partial(_apart, tensor=seen, inner=inner))
 
-            self.units, tensor = in_stages(self.steps, tensor, fuser, made)
+            units, tensor = in_stages(self.steps, tensor, fuser, made)
+            self.units = paired(units, fuser)
         alone = [u for u in self.units if isinstance(u, Step)]
         bind_kernels(alone, inner, lambda s: tensor(s).dtype)
         self.runs = 0

@@ -8,10 +8,12 @@ from sys import getrefcount
 from typing import TYPE_CHECKING, Any
 
 from burn_fusion.groups import Fused
+from burn_fusion.losses import KEPT
 from burn_fusion.plan import Plan, Step
 from burn_fusion.segment import BASE, Value
 from burn_fusion.stages import FIRST, first_shape
 from burn_std import OF_A_LOCAL, DType
+from burn_std.dtypes import float32
 
 if TYPE_CHECKING:
     from burn_fusion.recorder import Recorder
@@ -43,7 +45,14 @@ class PlanRun:
         for unit in plan.units:
             apart = isinstance(unit, Fused) and getattr(unit.kernel, "parted", False)
             self._units += unit.parts() if isinstance(unit, Fused) and apart else [unit]
-            for step in unit.steps if isinstance(unit, Fused) else ():
+            if not isinstance(unit, Fused):
+                continue
+            for slot in unit.writes():
+                if slot >= KEPT:
+                    target = unit.steps[0].inputs[1]
+                    rows = prod((vals[target] if target >= 0 else ext[-1 - target]).shape)
+                    self._specs[slot] = (2, rows), float32
+            for step in unit.steps:
                 if step.slot >= FIRST:
                     shape, dtype = self._specs[step.inputs[0]]
                     self._specs[step.slot] = (first_shape(shape, step.static[0]), dtype)

@@ -1,15 +1,18 @@
-"""Cross-entropy and its gradient: one walk over the rows, and one launch for the reduction.
+"""Cross-entropy and its gradient: one launch over the rows, and one for the reduction.
 
 A row is the scores of one sample. Neither the logarithms of the probabilities nor the
-probabilities are ever in memory; halves compute in float32.
+probabilities are ever in memory; halves compute in float32. In a plan that has both, the forward
+hands the greatest score and the power sum of each row on, and the weight of all targets, so that
+the gradient is one launch with one walk; it is what it finds out by itself otherwise, bit for bit.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from burn_cube import Kernel
-from burn_cube_backend.code import Code, Val
+from burn_cube_backend.code import Buf, Code, Val
 from burn_cube_backend.engine import Engine
 from burn_cube_backend.geometry import collapse, dense, size_of
 from burn_cube_backend.kernels.create import filled
@@ -36,6 +39,7 @@ class Rows(NamedTuple):
         weighted: classes have weights.
         smooth: some of each target is spread over all classes.
         mean: the loss was divided by the weights of the targets (of a gradient).
+        kept: the greatest score and the power sum of each row are written, or read.
         how: the layout.
     """
 
@@ -46,6 +50,7 @@ class Rows(NamedTuple):
     weighted: bool
     smooth: bool
     mean: bool
+    kept: bool
     how: Layout
 
 
@@ -72,8 +77,11 @@ class _Scores:
         self.row = Row(code, s.how, length)
         self.base = self.row.number * step + offset
 
-    def fold(self) -> None:
-        """Find the greatest score and the sum of powers."""
+    def fold(self, known: Sequence[Buf] = ()) -> None:
+        """Find the greatest score and the sum of powers, or read them."""
+        if known:
+            self.top, self.total = (buf[self.row.number] for buf in known)
+            return
         (self.top,) = self.row.fold(("max", self.kind), body=lambda at: self.score(at))
         (self.total,) = self.row.fold(("add", self.kind), body=self.power)
 
@@ -104,16 +112,24 @@ class _Scores:
         return valid, place, self.weight[place + self.weight0].cast(self.kind)
 
 
+def _kept_buffers(code: Code, s: Rows) -> list[Buf]:
+    """Return memory of the greatest score and the power sum of each row, if they are kept."""
+    return [code.buffer(n, wide(s.source)) for n in ("tops", "totals")] if s.kept else []
+
+
 def loss_kernel(s: Rows) -> Kernel:
     """Write the loss of each row, and the weight of its target."""
     code = row_code("cross_entropy", s.how)
     soft = s.target.is_float
     losses = code.buffer("out", s.out)
     shares = None if soft else code.buffer("shares", wide(s.source))
+    kept = _kept_buffers(code, s)
     scores = _Scores(code, s)
     row, kind = scores.row, scores.kind
     start = row.number * row.length + scores.target0
     scores.fold()
+    for buf, value in zip(kept, (scores.top, scores.total), strict=bool(kept)):
+        row.store(buf, value, kind)
     log_sum = scores.total.call("log")
 
     def surprise(at: At) -> Val:
@@ -148,11 +164,12 @@ def gradient_kernel(s: Rows) -> Kernel:
     code = row_code("cross_entropy_backward", s.how)
     out, g = code.buffer("out", s.out), code.buffer("g", s.g)
     lead = code.place("lead")
+    kept = _kept_buffers(code, s)
     total = code.buffer("weights", wide(s.source)) if s.mean else None
     g0, step = code.place("g_offset"), code.place("g_step")
     scores = _Scores(code, s)
     row, kind = scores.row, scores.kind
-    scores.fold()
+    scores.fold(kept)
     valid, place, weight = scores.goal()
     share = g[g0 + row.number * step].cast(kind)
     if total is not None:
@@ -198,10 +215,11 @@ def shares_kernel(kind: DType, target: DType, weight: DType | None, index: DType
     return code.finish()
 
 
-def total_kernel(kind: DType, out: DType, how: Layout, shared: bool) -> Kernel:
-    """Write the sum of one row, over that of another (`shared`) or over a number."""
+def total_kernel(kind: DType, out: DType, how: Layout, shared: bool, kept: bool) -> Kernel:
+    """Write the sum of a row, over that of another (`shared`; `kept`: with it) or a number."""
     code = row_code("loss_total", how)
     target, losses = code.buffer("out", out), code.buffer("losses", kind)
+    weights = code.buffer("weights", kind) if kept else None
     shares = code.buffer("shares", kind) if shared else None
     length, divisor = code.place("length"), code.scalar("divisor", kind)
     row = Row(code, how, length)
@@ -215,6 +233,8 @@ def total_kernel(kind: DType, out: DType, how: Layout, shared: bool) -> Kernel:
         body=lambda at: (at.load(losses, zero, kind), at.load(shares, zero, kind)),
     )  # fmt: skip
     row.store(target, total / whole, out)
+    if weights is not None:
+        row.store(weights, whole, kind)
     return code.finish()
 
 
@@ -270,23 +290,33 @@ class _Call:
             tuple(x.shape[k] for k in self.turned), tuple(x.strides[k] for k in self.turned)
         )
 
-    def spec(self, out: DType, g: DType, mean: bool) -> Rows:
+    def spec(self, out: DType, g: DType, mean: bool, kept: bool) -> Rows:
         """Return what a kernel over the rows depends on."""
         return Rows(
             self.x.dtype, self.target.dtype, out, g, self.weight is not None, self.smooth, mean,
-            self.how,
+            kept, self.how,
         )  # fmt: skip
 
     def total(
-        self, losses: CubeTensor, shares: CubeTensor | None, out: DType, divisor: float
-    ) -> CubeTensor:
-        """Return the sum over all rows, over that of the shares or over a number."""
+        self, losses: CubeTensor, shares: CubeTensor | None, out: DType, divisor: float,
+        weights: CubeTensor | None = None,
+    ) -> CubeTensor:  # fmt: skip
+        """Return the sum over all rows, over that of the shares or over a number.
+
+        Args:
+            losses: of the rows.
+            shares: weights of their targets.
+            out: dtype of the sum.
+            divisor: the number, without shares.
+            weights: gets the sum of the shares.
+        """
         engine = self.engine
         made = engine.empty((), out)
         how = layout(engine, 1 << 30, engine.index_dtype(losses, count=self.rows))
         also = [] if shares is None else [shares.buf]
-        args = [made.buf, losses.buf, *also, self.rows, divisor]
-        spec = (self.kind, out, how, shares is not None)
+        more = [] if weights is None else [weights.buf]
+        args = [made.buf, losses.buf, *more, *also, self.rows, divisor]
+        spec = (self.kind, out, how, shares is not None, weights is not None)
         run_rows(engine, total_kernel, spec, 1, self.rows * 1.0, args)
         return made
 
@@ -311,9 +341,42 @@ def cross_entropy(
     dtype: DType | None, ignore_index: int, label_smoothing: float,
 ) -> CubeTensor:  # fmt: skip
     """-log softmax(x)[t] w[t], or over probabilities; the mean is over the weights of targets."""
+    return _loss(
+        engine, x, target, weight, reduction, dtype, ignore_index, label_smoothing, False
+    )[0]  # fmt: skip
+
+
+class Kept(NamedTuple):
+    """What a loss hands on to its gradient.
+
+    Attributes:
+        ignore: the class that is left out.
+        tops, totals: the greatest score and the power sum of each row.
+        weights: the weight of all targets, None where the gradient does not ask for it.
+    """
+
+    ignore: int
+    tops: CubeTensor
+    totals: CubeTensor
+    weights: CubeTensor | None
+
+
+def entropy_kept(
+    engine: Engine, x: CubeTensor, target: CubeTensor, weight: CubeTensor | None, reduction: str,
+    dtype: DType | None, ignore_index: int, label_smoothing: float,
+) -> tuple[CubeTensor, Kept | None]:  # fmt: skip
+    """Return `cross_entropy`, and what its gradient asks for."""
+    return _loss(engine, x, target, weight, reduction, dtype, ignore_index, label_smoothing, True)
+
+
+def _loss(
+    engine: Engine, x: CubeTensor, target: CubeTensor, weight: CubeTensor | None, reduction: str,
+    dtype: DType | None, ignore_index: int, label_smoothing: float, keep: bool,
+) -> tuple[CubeTensor, Kept | None]:  # fmt: skip
     x, last = _in(engine, x, dtype)
     call = _Call(engine, x, target, weight, ignore_index, label_smoothing)
     kind = call.kind
+    kept: Kept | None = None
     if not call.x.size:
         losses = filled(engine, kind, (call.rows,), 0.0)
         shares = None if call.soft else filled(engine, kind, (call.rows,), 0.0)
@@ -321,17 +384,22 @@ def cross_entropy(
         out = last if reduction == "none" else kind
         losses = engine.empty((call.rows,), out)
         shares = None if call.soft else engine.empty((call.rows,), kind)
-        also = [] if shares is None else [shares.buf]
-        args = [losses.buf, *also, *call.arrays, *call.numbers]
-        run_rows(
-            engine, loss_kernel, (call.spec(out, kind, False),), call.rows, call.classes * 3.0, args
-        )
+        also = [] if shares is None else [shares]
+        if keep:
+            rows = [engine.empty((call.rows,), kind) for _ in range(2)]
+            weights = engine.empty((), kind) if also and reduction == "mean" else None
+            kept = Kept(ignore_index, *rows, weights)
+            also += rows
+        args = [losses.buf, *[x.buf for x in also], *call.arrays, *call.numbers]
+        spec = call.spec(out, kind, False, keep)
+        run_rows(engine, loss_kernel, (spec,), call.rows, call.classes * 3.0, args)
     if reduction == "none":
         loss = converted(engine, losses, last)
-        return loss.view(call.shape, dense(call.shape))
+        return loss.view(call.shape, dense(call.shape)), kept
     if reduction == "sum":
-        return call.total(losses, None, last, 1.0)
-    return call.total(losses, shares, last, float(call.rows))
+        return call.total(losses, None, last, 1.0), kept
+    weights = None if kept is None else kept.weights
+    return call.total(losses, shares, last, float(call.rows), weights), kept
 
 
 def _in(engine: Engine, x: CubeTensor, dtype: DType | None) -> tuple[CubeTensor, DType]:
@@ -349,6 +417,17 @@ def cross_entropy_backward(
     reduction: str, dtype: DType | None, ignore_index: int, label_smoothing: float,
 ) -> CubeTensor:  # fmt: skip
     """p sum(q) - q for p = softmax(x) and q the smoothed, weighted target of each class."""
+    return entropy_gradient(
+        engine, None, g, x, target, weight, reduction, dtype, ignore_index, label_smoothing
+    )
+
+
+def entropy_gradient(
+    engine: Engine, kept: Kept | None, g: CubeTensor, x: CubeTensor, target: CubeTensor,
+    weight: CubeTensor | None, reduction: str, dtype: DType | None, ignore_index: int,
+    label_smoothing: float,
+) -> CubeTensor:  # fmt: skip
+    """Return `cross_entropy_backward`, given what the loss has handed on."""
     own = x.dtype
     if not x.size:
         return engine.empty(x.shape, own)
@@ -356,7 +435,14 @@ def cross_entropy_backward(
     call = _Call(engine, x, target, weight, ignore_index, label_smoothing)
     g = engine.row_major(g)
     whole: list[Any] = []
-    if reduction == "mean":
+    if (
+        reduction == "mean"
+        and kept is not None
+        and kept.weights is not None
+        and kept.ignore == ignore_index
+    ):
+        whole = [kept.weights.buf]
+    elif reduction == "mean":
         whole = [call.total(call.shares(), None, call.kind, 1.0).buf]
     # Products read it next: on a GPU long rows begin at 16 bytes.
     lead = call.classes
@@ -365,10 +451,12 @@ def cross_entropy_backward(
     wide_shape = (*call.x.shape[:-1], lead)
     out = engine.empty(wide_shape, own).view(call.x.shape, dense(wide_shape))
     step = 1 if reduction == "none" else 0
+    known = [] if kept is None else [kept.tops.buf, kept.totals.buf]
     args = [
-        out.buf, g.buf, lead, *whole, g.offset, step, *call.arrays, *call.numbers,
+        out.buf, g.buf, lead, *known, *whole, g.offset, step, *call.arrays, *call.numbers,
     ]  # fmt: skip
-    spec = call.spec(own, g.dtype, bool(whole))
-    run_rows(engine, gradient_kernel, (spec,), call.rows, call.classes * 4.0, args)
+    spec = call.spec(own, g.dtype, bool(whole), bool(known))
+    work = call.classes * (1.5 if known else 4.0)
+    run_rows(engine, gradient_kernel, (spec,), call.rows, work, args)
     back = sorted(range(len(call.turned)), key=call.turned.__getitem__)
     return out.view(tuple(out.shape[k] for k in back), tuple(out.strides[k] for k in back))
