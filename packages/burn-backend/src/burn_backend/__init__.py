@@ -20,6 +20,7 @@ from burn_backend.fragments import (
 )
 from burn_backend.fusing import (
     CORES as CORES,
+    GIVEN as GIVEN,
     JOINTS as JOINTS,
     LEAVES as LEAVES,
     STAGED as STAGED,

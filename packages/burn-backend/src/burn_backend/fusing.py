@@ -21,6 +21,9 @@ LEAVES = ("uniform", "normal")
 # Operations whose result is put together of pieces, each a part of one of their inputs, or zeros.
 JOINTS = ("cat", "slice_assign", "slice_backward")
 
+# Names the part of a chain that stands for the tensor on which it is computed.
+GIVEN = "given"
+
 # Ends the static attributes of a `sum` over the last dims that is the first of two stages of one
 # over the first dim too.
 STAGED = "staged"
@@ -120,12 +123,15 @@ class Fuser(Protocol):
 
     @property
     def losses(self) -> Mapping[str, tuple[Callable[..., Any], Callable[..., Any]]]:
-        """Losses whose gradient takes what the forward found out about each row.
+        """Losses in kernels that have more than the loss alone.
 
-        By the name of the loss: a function that takes its arguments and returns the loss and
-        something to hand on, and one that takes this in front of the arguments of the loss's
-        `_backward`. Their bits are those of the operations. The two may be called with other
-        numbers, but with the same tensors.
+        By the name of the loss: a function that returns the loss and something to hand on, and one
+        that takes this in front of the arguments of the loss's `_backward`. Both take two chains
+        first, or None: what makes the scores of the tensor that stands in their place (the first
+        argument of the loss), and what is made of the gradient (the forward has none). A chain is
+        a group of elementwise parts with the part `GIVEN` in front, its outside tensors, which are
+        of rank 0, and its numbers. The bits are those of the operations. The two functions may be
+        called with other numbers, but with the same tensors.
         """
 
     def takes(self, entry: Entry, dtypes: Sequence[DType], out: DType) -> bool:

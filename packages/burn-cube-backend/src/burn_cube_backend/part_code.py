@@ -23,7 +23,7 @@ def expression(name: str) -> Node:
 
 
 def part_numbers(
-    code: Code, parts: Sequence[Part], absent: Sequence[bool]
+    code: Code, parts: Sequence[Part], absent: Sequence[bool], name: str = ""
 ) -> list[list[Val | None]]:
     """Add the parameters for the run-time numbers of parts, and return them by part.
 
@@ -31,11 +31,12 @@ def part_numbers(
         code: the kernel.
         parts: of a group.
         absent: of all their run-time values, which are None or no numbers.
+        name: what the names of the parameters begin with.
     """
     missing = iter(absent)
     return [
         [
-            None if next(missing) else code.scalar(f"s{p}_{j}", wide(part.lead))
+            None if next(missing) else code.scalar(f"{name}s{p}_{j}", wide(part.lead))
             for j in range(part.numbers)
         ]
         for p, part in enumerate(parts)

@@ -413,7 +413,7 @@ class Grouping:
                 more = not all(map(is_elementwise, unit.steps))
                 way = self.apart(unit) if more and self.apart is not None else _nothing
                 unit.kernel = self.fuser.fuse(group, way)
-        return _ordered(made)
+        return ordered(made)
 
     def _parted(self, steps: list[Step], live: Sequence[int]) -> tuple[list[Step], list[Step]]:
         """Return the steps of a group that its kernel computes, and those that run beside it.
@@ -504,7 +504,7 @@ def _nothing(*args: Any) -> tuple[Any, ...]:
     raise AssertionError("an elementwise group has one kernel")
 
 
-def _ordered(units: list[Step | Fused]) -> list[Step | Fused]:
+def ordered(units: list[Step | Fused]) -> list[Step | Fused]:
     """Return units in an order that keeps to the program's where it can."""
     maker = {s: k for k, unit in enumerate(units) for s in unit.writes()}
     needs = [{maker[s] for s in unit.reads() if s in maker} for unit in units]

@@ -177,7 +177,7 @@ class Plan:
                 return units_of(steps, live, seen, fuser, partial(_apart, tensor=seen, inner=inner))
 
             units, tensor = in_stages(self.steps, tensor, fuser, made)
-            self.units = paired(units, fuser)
+            self.units = paired(units, live, tensor, fuser)
         alone = [u for u in self.units if isinstance(u, Step)]
         bind_kernels(alone, inner, lambda s: tensor(s).dtype)
         self.runs = 0

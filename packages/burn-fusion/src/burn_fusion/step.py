@@ -49,7 +49,8 @@ class PlanRun:
                 continue
             for slot in unit.writes():
                 if slot >= KEPT:
-                    target = unit.steps[0].inputs[1]
+                    loss = next(s for s in unit.steps if s.slot == slot - KEPT)
+                    target = loss.inputs[1]
                     rows = prod((vals[target] if target >= 0 else ext[-1 - target]).shape)
                     self._specs[slot] = (2, rows), float32
             for step in unit.steps:

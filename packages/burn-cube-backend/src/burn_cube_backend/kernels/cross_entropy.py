@@ -17,6 +17,15 @@ from burn_cube_backend.engine import Engine
 from burn_cube_backend.geometry import collapse, dense, size_of
 from burn_cube_backend.kernels.create import filled
 from burn_cube_backend.kernels.elementwise import LANES
+from burn_cube_backend.kernels.epilogue import (
+    Chain,
+    Change,
+    Epilogue,
+    EpilogueCode,
+    Spec,
+    epilogue_of,
+    out_of,
+)
 from burn_cube_backend.kernels.maps import converted, wide
 from burn_cube_backend.kernels.rows import At, Layout, Row, layout, row_code, run_rows
 from burn_cube_backend.kernels.watch import Watch
@@ -32,7 +41,8 @@ class Rows(NamedTuple):
     """What a kernel over the rows depends on.
 
     Attributes:
-        source: dtype of the scores; halves compute in float32, and so are weights of classes.
+        raw: dtype of what is read; `source` that of the scores which are made of it; halves compute
+            in float32, and so are weights of classes.
         target: dtype of the targets: class numbers, or probabilities.
         out: dtype of what is written for each row.
         g: dtype of a gradient that is read.
@@ -41,8 +51,10 @@ class Rows(NamedTuple):
         mean: the loss was divided by the weights of the targets (of a gradient).
         kept: the greatest score and the power sum of each row are written, or read.
         how: the layout.
+        before: what makes scores of what is read; `after` what is made of a gradient.
     """
 
+    raw: DType
     source: DType
     target: DType
     out: DType
@@ -52,6 +64,8 @@ class Rows(NamedTuple):
     mean: bool
     kept: bool
     how: Layout
+    before: Spec | None = None
+    after: Spec | None = None
 
 
 class _Scores:
@@ -65,7 +79,8 @@ class _Scores:
     def __init__(self, code: Code, s: Rows) -> None:
         self.code = code
         self.kind = wide(s.source)
-        self.x, self.target = code.buffer("x", s.source), code.buffer("target", s.target)
+        self.x, self.target = code.buffer("x", s.raw), code.buffer("target", s.target)
+        self.raw = s.raw
         self.weight = code.buffer("weight", self.kind) if s.weighted else None
         # Probabilities name no class that could be out of range.
         self.watch = None if s.target.is_float else Watch(code)
@@ -76,6 +91,7 @@ class _Scores:
         self.stays, self.spread = code.scalar("stays", self.kind), code.scalar("spread", self.kind)
         self.row = Row(code, s.how, length)
         self.base = self.row.number * step + offset
+        self.before = _change(code, s.before, "before_")
 
     def fold(self, known: Sequence[Buf] = ()) -> None:
         """Find the greatest score and the sum of powers, or read them."""
@@ -87,7 +103,10 @@ class _Scores:
 
     def score(self, at: At) -> Val:
         """Return scores at a place."""
-        return at.load(self.x, self.base, self.kind)
+        if self.before is None:
+            return at.load(self.x, self.base, self.kind)
+        value = at.load(self.x, self.base, self.raw)
+        return self.before(value, at.place).cast(self.kind)
 
     def shifted(self, at: At) -> Val:
         """Return scores less the greatest."""
@@ -110,6 +129,12 @@ class _Scores:
         if self.weight is None:
             return valid, place, self.code.const(1.0, self.kind)
         return valid, place, self.weight[place + self.weight0].cast(self.kind)
+
+
+def _change(code: Code, spec: Spec | None, name: str) -> Change | None:
+    """Return the code of a chain, whose parameters are added."""
+    # It reads nothing of a row beside the elements themselves.
+    return None if spec is None else EpilogueCode(code, spec, name).channel(code.at(0))
 
 
 def _kept_buffers(code: Code, s: Rows) -> list[Buf]:
@@ -149,7 +174,7 @@ def loss_kernel(s: Rows) -> Kernel:
         row.store(losses, loss, s.out)
         return code.finish()
     valid, place, weight = scores.goal()
-    loss = (log_sum - (scores.x[scores.base + place].cast(kind) - scores.top)) * weight
+    loss = (log_sum - (scores.score(At(row, place, 1)) - scores.top)) * weight
     if s.smooth:
         (every,) = row.fold(("add", kind), body=surprise)
         loss = loss * scores.stays + every * scores.spread
@@ -168,6 +193,7 @@ def gradient_kernel(s: Rows) -> Kernel:
     total = code.buffer("weights", wide(s.source)) if s.mean else None
     g0, step = code.place("g_offset"), code.place("g_step")
     scores = _Scores(code, s)
+    after = _change(code, s.after, "after_")
     row, kind = scores.row, scores.kind
     scores.fold(kept)
     valid, place, weight = scores.goal()
@@ -191,7 +217,10 @@ def gradient_kernel(s: Rows) -> Kernel:
             weights = scores.weights(at)
             made = made - (at.of(even) if weights is None else at.of(even) * weights)
         taken = at.numbers().eq(at.of(place)).pick(at.of(hit), at.of(code.const(0.0, kind)))
-        at.store(out, start, made - taken, s.out)
+        made = made - taken
+        if after is not None:
+            made = after(made.cast(s.source), at.place)
+        at.store(out, start, made, s.out)
 
     row.each(slope)
     return code.finish()
@@ -248,11 +277,13 @@ class _Call:
 
     def __init__(
         self, engine: Engine, x: CubeTensor, target: CubeTensor, weight: CubeTensor | None,
-        ignore: int, smoothing: float,
+        ignore: int, smoothing: float, before: Epilogue | None = None,
     ) -> None:  # fmt: skip
         self.engine = engine
         rank = len(x.shape)
-        self.kind = wide(x.dtype)
+        self.before = before
+        self.source = x.dtype if before is None else out_of(before)
+        self.kind = wide(self.source)
         self.dim = min(1, rank - 1)
         self.turned = [k for k in range(rank) if k != self.dim] + [self.dim]
         self.shape = tuple(x.shape[k] for k in self.turned[:-1])
@@ -283,6 +314,7 @@ class _Call:
         self.numbers: list[Any] = [
             self.classes, self.x.offset, steps[0], self.target.offset, weight0, self.site, ignore,
             1.0 - smoothing, smoothing / max(self.classes, 1),
+            *(() if before is None else before.args),
         ]  # fmt: skip
 
     def _last(self, x: CubeTensor) -> CubeTensor:
@@ -290,11 +322,14 @@ class _Call:
             tuple(x.shape[k] for k in self.turned), tuple(x.strides[k] for k in self.turned)
         )
 
-    def spec(self, out: DType, g: DType, mean: bool, kept: bool) -> Rows:
+    def spec(
+        self, out: DType, g: DType, mean: bool, kept: bool, after: Epilogue | None = None
+    ) -> Rows:
         """Return what a kernel over the rows depends on."""
+        chains = [None if c is None else c.spec for c in (self.before, after)]
         return Rows(
-            self.x.dtype, self.target.dtype, out, g, self.weight is not None, self.smooth, mean,
-            kept, self.how,
+            self.x.dtype, self.source, self.target.dtype, out, g, self.weight is not None,
+            self.smooth, mean, kept, self.how, *chains,
         )  # fmt: skip
 
     def total(
@@ -341,9 +376,9 @@ def cross_entropy(
     dtype: DType | None, ignore_index: int, label_smoothing: float,
 ) -> CubeTensor:  # fmt: skip
     """-log softmax(x)[t] w[t], or over probabilities; the mean is over the weights of targets."""
-    return _loss(
-        engine, x, target, weight, reduction, dtype, ignore_index, label_smoothing, False
-    )[0]  # fmt: skip
+    x, last = _in(engine, x, dtype)
+    call = _Call(engine, x, target, weight, ignore_index, label_smoothing)
+    return _loss(call, reduction, last, False)[0]
 
 
 class Kept(NamedTuple):
@@ -362,20 +397,25 @@ class Kept(NamedTuple):
 
 
 def entropy_kept(
-    engine: Engine, x: CubeTensor, target: CubeTensor, weight: CubeTensor | None, reduction: str,
-    dtype: DType | None, ignore_index: int, label_smoothing: float,
+    engine: Engine, before: Chain | None, after: None, x: CubeTensor, target: CubeTensor,
+    weight: CubeTensor | None, reduction: str, dtype: DType | None, ignore_index: int,
+    label_smoothing: float,
 ) -> tuple[CubeTensor, Kept | None]:  # fmt: skip
-    """Return `cross_entropy`, and what its gradient asks for."""
-    return _loss(engine, x, target, weight, reduction, dtype, ignore_index, label_smoothing, True)
+    """Return `cross_entropy` of what a chain makes of x, and what its gradient asks for."""
+    if before is None:
+        x, last = _in(engine, x, dtype)
+        call = _Call(engine, x, target, weight, ignore_index, label_smoothing)
+    else:
+        made = epilogue_of(before)
+        call = _Call(engine, x, target, weight, ignore_index, label_smoothing, made)
+        last = out_of(made)
+    return _loss(call, reduction, last, True)
 
 
 def _loss(
-    engine: Engine, x: CubeTensor, target: CubeTensor, weight: CubeTensor | None, reduction: str,
-    dtype: DType | None, ignore_index: int, label_smoothing: float, keep: bool,
+    call: _Call, reduction: str, last: DType, keep: bool
 ) -> tuple[CubeTensor, Kept | None]:  # fmt: skip
-    x, last = _in(engine, x, dtype)
-    call = _Call(engine, x, target, weight, ignore_index, label_smoothing)
-    kind = call.kind
+    engine, kind, ignore_index = call.engine, call.kind, call.ignore
     kept: Kept | None = None
     if not call.x.size:
         losses = filled(engine, kind, (call.rows,), 0.0)
@@ -386,10 +426,10 @@ def _loss(
         shares = None if call.soft else engine.empty((call.rows,), kind)
         also = [] if shares is None else [shares]
         if keep:
-            rows = [engine.empty((call.rows,), kind) for _ in range(2)]
+            tops, totals = (engine.empty((call.rows,), kind) for _ in range(2))
             weights = engine.empty((), kind) if also and reduction == "mean" else None
-            kept = Kept(ignore_index, *rows, weights)
-            also += rows
+            kept = Kept(ignore_index, tops, totals, weights)
+            also += [tops, totals]
         args = [losses.buf, *[x.buf for x in also], *call.arrays, *call.numbers]
         spec = call.spec(out, kind, False, keep)
         run_rows(engine, loss_kernel, (spec,), call.rows, call.classes * 3.0, args)
@@ -418,21 +458,25 @@ def cross_entropy_backward(
 ) -> CubeTensor:  # fmt: skip
     """p sum(q) - q for p = softmax(x) and q the smoothed, weighted target of each class."""
     return entropy_gradient(
-        engine, None, g, x, target, weight, reduction, dtype, ignore_index, label_smoothing
-    )
+        engine, None, None, None, g, x, target, weight, reduction, dtype, ignore_index,
+        label_smoothing,
+    )  # fmt: skip
 
 
 def entropy_gradient(
-    engine: Engine, kept: Kept | None, g: CubeTensor, x: CubeTensor, target: CubeTensor,
-    weight: CubeTensor | None, reduction: str, dtype: DType | None, ignore_index: int,
-    label_smoothing: float,
+    engine: Engine, before: Chain | None, after: Chain | None, kept: Kept | None, g: CubeTensor,
+    x: CubeTensor, target: CubeTensor, weight: CubeTensor | None, reduction: str,
+    dtype: DType | None, ignore_index: int, label_smoothing: float,
 ) -> CubeTensor:  # fmt: skip
-    """Return `cross_entropy_backward`, given what the loss has handed on."""
-    own = x.dtype
+    """Return what a chain makes of `cross_entropy_backward`, given what the loss has handed on."""
+    first, then = (None if c is None else epilogue_of(c) for c in (before, after))
+    own = x.dtype if first is None else out_of(first)
+    own = own if then is None else out_of(then)
     if not x.size:
         return engine.empty(x.shape, own)
-    x, _ = _in(engine, x, dtype)
-    call = _Call(engine, x, target, weight, ignore_index, label_smoothing)
+    if first is None:
+        x, _ = _in(engine, x, dtype)
+    call = _Call(engine, x, target, weight, ignore_index, label_smoothing, first)
     g = engine.row_major(g)
     whole: list[Any] = []
     if (
@@ -454,8 +498,9 @@ def entropy_gradient(
     known = [] if kept is None else [kept.tops.buf, kept.totals.buf]
     args = [
         out.buf, g.buf, lead, *known, *whole, g.offset, step, *call.arrays, *call.numbers,
+        *(() if then is None else then.args),
     ]  # fmt: skip
-    spec = call.spec(own, g.dtype, bool(whole), bool(known))
+    spec = call.spec(own, g.dtype, bool(whole), bool(known), then)
     work = call.classes * (1.5 if known else 4.0)
     run_rows(engine, gradient_kernel, (spec,), call.rows, work, args)
     back = sorted(range(len(call.turned)), key=call.turned.__getitem__)

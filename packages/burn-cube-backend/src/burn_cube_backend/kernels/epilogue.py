@@ -6,15 +6,18 @@ elements, each part rounded to its dtype, so the bits are those of the operation
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from burn_backend import Group
+from burn_backend import GIVEN, Group
 from burn_cube import DeviceArray, Vector
 from burn_cube_backend.code import Buf, Code, Val
-from burn_cube_backend.kernels.maps import wide
+from burn_cube_backend.kernels.create import wrapped
+from burn_cube_backend.kernels.maps import plain, wide
 from burn_cube_backend.lanes import load
 from burn_cube_backend.part_code import part_numbers, part_value
+from burn_cube_backend.payload import CubeTensor
+from burn_std import DType
 
 # Of a value and its place in the result.
 Change = Callable[[Val, Val], Val]
@@ -57,23 +60,23 @@ class EpilogueCode:
     """The parameters of an epilogue in a kernel, and its code.
 
     Parameters are arrays, numbers of outside tensors, numbers of parts, then for each array its
-    offset and the distance from channel to channel.
+    offset and the distance from channel to channel; their names begin with `name`.
     """
 
-    def __init__(self, code: Code, spec: Spec) -> None:
+    def __init__(self, code: Code, spec: Spec, name: str = "") -> None:
         self.code, self.group = code, spec.group
         named = list(enumerate(zip(spec.reads, spec.group.outside, strict=True)))
         self.reads = spec.reads
         self.arrays: dict[int, Buf] = {
-            k: code.buffer(f"with{k}", dtype) for k, (how, dtype) in named if is_array(how)
+            k: code.buffer(f"{name}with{k}", dtype) for k, (how, dtype) in named if is_array(how)
         }
         self.given: dict[int, Val] = {
-            k: code.scalar(f"number{k}", wide(dtype)).cast(dtype)
+            k: code.scalar(f"{name}number{k}", wide(dtype)).cast(dtype)
             for k, (how, dtype) in named
             if how == "number"
         }
-        self.numbers = part_numbers(code, spec.group.parts, spec.absent)
-        self.places = {k: code.places(f"with{k}_", 2) for k in self.arrays}
+        self.numbers = part_numbers(code, spec.group.parts, spec.absent, name)
+        self.places = {k: code.places(f"{name}with{k}_", 2) for k in self.arrays}
 
     def channel(self, channel: Val) -> Change:
         """Return the code for elements of one channel."""
@@ -107,7 +110,7 @@ class EpilogueCode:
 
     def _part(self, p: int, value: Val, of: Callable[[int], Val]) -> Val:
         part = self.group.parts[p]
-        if part.name == "conv":
+        if part.name in ("conv", GIVEN):
             return value
         given = [None if i is None else of(i) for i in part.inputs]
         return part_value(self.code, part, given, self.numbers[p])
@@ -116,3 +119,32 @@ class EpilogueCode:
 def is_array(how: str) -> bool:
     """Return whether an outside tensor is read from memory here."""
     return how in ("place", "channel", "one")
+
+
+# A group with `GIVEN`, its outside tensors of rank 0, and its numbers.
+Chain = tuple[Group, Sequence[CubeTensor], Sequence[Any]]
+
+
+def epilogue_of(chain: Chain) -> Epilogue:
+    """Return a chain of elementwise operations on one tensor and numbers."""
+    group, tensors, given = chain
+    reads = tuple(["number" if x.buf is None else "one" for x in tensors])
+    arrays = [x for x in tensors if x.buf is not None]
+    numbers: list[Any] = [plain(x.value, x.dtype.kind) for x in tensors if x.buf is None]
+    kinds = [
+        (part.static[0] if part.name == "full" else part.lead, part.name == "full")
+        for part in group.parts
+        for _ in range(part.numbers)
+    ]
+    for value, (dtype, whole) in zip(given, kinds, strict=True):
+        if value is not None:
+            numbers.append(plain(wrapped(value, dtype) if whole else value, dtype.kind))
+    places = [n for x in arrays for n in (x.offset, 0)]
+    spec = Spec(group, reads, tuple([v is None for v in given]))
+    return Epilogue(spec, tuple([x.buf for x in arrays if x.buf is not None]), (*numbers, *places))
+
+
+def out_of(chain: Epilogue) -> DType:
+    """Return the dtype of what a chain makes."""
+    group = chain.spec.group
+    return group.parts[group.outputs[0]].dtype
