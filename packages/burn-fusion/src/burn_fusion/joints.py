@@ -48,7 +48,7 @@ def join(grouping: Grouping, live: Sequence[int]) -> None:
         return
     joints = _Joints(grouping, live)
     for k in found:
-        if is_joint(steps[k]) and grouping.tensor(steps[k].slot).shape and joints.takes(k):
+        if joints.takes(k):
             joints.place(k)
 
 
@@ -63,6 +63,8 @@ class _Joints:
     def takes(self, k: int) -> bool:
         """Return whether the backend has a joint as a part; its arrays are noted then."""
         grouping, step = self.grouping, self.grouping.steps[k]
+        if not is_joint(step) or not grouping.tensor(step.slot).shape:
+            return False
         dtypes = {grouping.tensor(s).dtype for s in (*step.reads(), step.slot)}
         if len(dtypes) > 1 or not grouping.is_taken(step):
             return False
@@ -121,6 +123,8 @@ class _Joints:
         if g in self.made:
             return True
         step = grouping.steps[k]
+        if step.entry.name in JOINTS:
+            return self.takes(k)
         if is_constant(step):
             grouping.arrays[k] = {step.slot}
             dtype = grouping.tensor(step.slot).dtype
