@@ -49,7 +49,8 @@ PROGRAMS: dict[str, tuple[Program, bool]] = {
     "cats": (lambda x, y: burn.cat([burn.cat([x, y + 1], 1) * 2, burn.cat([y, x], 1)], 0), True),
     "twice": (lambda x, y: burn.cat([x, x, x], -2) * 2, True),
     "empty": (lambda x, y: burn.cat([x[:0], x + y, y[:0] * 2], 0) - 1, True),
-    "all empty": (lambda x, y: burn.cat([x[:0] * 2, y[:0]], 0) + 1, True),
+    # Nothing is computed at all.
+    "all empty": (lambda x, y: burn.cat([x[:0] * 2, y[:0]], 0) + 1, False),
     "stacked": (lambda x, y: burn.stack([x * 2, y + 1], -1) * 3, True),
     "turned": (lambda x, y: burn.cat([x.T * 2, y.T.flip(0)], 0) + 1, True),
     "pad": (lambda x, y: F.pad(x * y, (1, 2), value=0.5).tanh(), True),

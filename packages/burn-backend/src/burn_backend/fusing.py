@@ -134,6 +134,16 @@ class Fuser(Protocol):
         called with other numbers, but with the same tensors.
         """
 
+    @property
+    def tails(self) -> Mapping[str, Callable[..., Any]]:
+        """Operations whose last kernel can compute elementwise operations behind it.
+
+        By name: a function that takes a tail and then the arguments of the operation, and returns
+        the wanted results of the tail and the operation's outputs but for the first. A tail is a
+        group of elementwise parts in which the part `GIVEN` stands for the first output, its
+        outside tensors, and its numbers.
+        """
+
     def takes(self, entry: Entry, dtypes: Sequence[DType], out: DType) -> bool:
         """Return whether an operation can be a part, for dtypes of its inputs.
 

@@ -14,6 +14,7 @@ from burn_cube_backend.fused_columns import FusedColumns
 from burn_cube_backend.fused_conv import FusedConv
 from burn_cube_backend.fused_cores import FusedCores
 from burn_cube_backend.fused_joints import FusedJoints
+from burn_cube_backend.fused_norm import FusedNorm
 from burn_cube_backend.fused_rows import FusedRows
 from burn_cube_backend.kernels.cross_entropy import entropy_gradient, entropy_kept
 from burn_cube_backend.kernels.maps import is_map
@@ -35,6 +36,7 @@ class CubeFuser:
         self.engine = engine
         self.supported = supported
         self.made: dict[Group, Fused] = {}
+        self.norms = FusedNorm(engine)
 
     @property
     def first_stage(self) -> Callable[..., CubeTensor] | None:
@@ -46,6 +48,11 @@ class CubeFuser:
         """Losses whose gradient takes what the forward found out about each row."""
         pair = partial(entropy_kept, self.engine), partial(entropy_gradient, self.engine)
         return {"cross_entropy": pair}
+
+    @property
+    def tails(self) -> Mapping[str, Callable[..., Any]]:
+        """Operations whose last kernel can compute elementwise operations behind it."""
+        return {"batch_norm": self.norms}
 
     def takes(self, entry: Entry, dtypes: Sequence[DType], out: DType) -> bool:
         """Return whether an operation can be a part and the device has its dtypes."""

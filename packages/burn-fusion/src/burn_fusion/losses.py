@@ -23,18 +23,19 @@ if TYPE_CHECKING:
 KEPT = 1 << 31
 
 
-class _Chain(NamedTuple):
+class Chain(NamedTuple):
     """Elementwise operations on one tensor and numbers, in an order in which they can run.
 
     Attributes:
         steps: the operations, and what makes numbers among them.
-        given: slot of the tensor; `out` that of the result.
-        others: slots of further numbers.
+        given: slot of the tensor.
+        outs: slots of the results.
+        others: slots of what else is read.
     """
 
     steps: list[Step]
     given: int
-    out: int
+    outs: list[int]
     others: list[int]
 
     def group(self, tensor: TensorOf) -> Group:
@@ -51,7 +52,7 @@ class _Chain(NamedTuple):
             count = len(step.scalars())
             parts.append(Part(step.entry.name, inputs, step.static, count, lead, out))
         dtypes = tuple(tensor(s).dtype for s in self.others)
-        return Group(tuple(parts), dtypes, (len(parts) - 1,))
+        return Group(tuple(parts), dtypes, tuple(place[s] for s in self.outs))
 
     def numbers(self) -> list[tuple[int, int]]:
         """Return slot and position of the run-time numbers."""
@@ -125,7 +126,7 @@ class _Losses:
             assert slope is not None and not isinstance(slope, Fused)  # noqa: S101 - as above
             self.units[b] = self._unit(backward, slope, [kept], before, after)
 
-    def _before(self, loss: Step, own: set[int]) -> _Chain | None:
+    def _before(self, loss: Step, own: set[int]) -> Chain | None:
         """Return the chain that makes the scores for a loss and its gradients alone."""
         scores = loss.inputs[0]
         k = self.maker.get(scores)
@@ -145,7 +146,7 @@ class _Losses:
         asked = step.static[1]
         return asked is None or asked is self.tensor(step.inputs[-3]).dtype
 
-    def _behind(self, slope: Step | Fused | None) -> _Chain | None:
+    def _behind(self, slope: Step | Fused | None) -> Chain | None:
         """Return the chain that alone reads a gradient."""
         assert slope is not None and not isinstance(slope, Fused)  # noqa: S101 - a lone step
         readers = self.readers.get(slope.slot, ())
@@ -160,16 +161,15 @@ class _Losses:
         self.units[readers[0]] = None
         return chain
 
-    def _chain(self, unit: Step | Fused | None, out: int) -> _Chain | None:
+    def _chain(self, unit: Step | Fused | None, out: int) -> Chain | None:
         """Return what a unit computes as a chain, None where it is none."""
         if unit is None or unit.writes() != [out] or not self.tensor(out).shape:
             return None
-        fused = isinstance(unit, Fused)
         steps = [*unit.numbers, *unit.steps] if isinstance(unit, Fused) else [unit]
         made = {s for step in steps for s in step.writes()}
         outside = dict.fromkeys(s for step in steps for s in step.reads() if s not in made)
         arrays = [s for s in outside if self.tensor(s).shape]
-        if len(arrays) != 1 or (fused and unit.rows):
+        if len(arrays) != 1 or (isinstance(unit, Fused) and unit.rows):
             return None
         rank = len(self.tensor(out).shape)
         for step in steps:
@@ -183,22 +183,22 @@ class _Losses:
                 return None
         if len(self.tensor(arrays[0]).shape) != rank:
             return None
-        return _Chain(steps, arrays[0], out, [s for s in outside if s != arrays[0]])
+        return Chain(steps, arrays[0], [out], [s for s in outside if s != arrays[0]])
 
     def _unit(
-        self, function: Any, step: Step, kept: list[int], before: _Chain | None,
-        after: _Chain | None,
+        self, function: Any, step: Step, kept: list[int], before: Chain | None,
+        after: Chain | None,
     ) -> Fused:  # fmt: skip
         """Return a step as a unit, with the chains around it."""
         chains = [chain for chain in (before, after) if chain is not None]
         steps = [s for c in chains if c is before for s in c.steps if not s.is_number]
         steps += [step, *[s for c in chains if c is after for s in c.steps if not s.is_number]]
         unit = Fused(steps, [])
-        names = {} if before is None else {before.out: before.given}
+        names = {} if before is None else {before.outs[0]: before.given}
         given = [*kept, *[names.get(s, s) for s in step.inputs]]
         there = [slot for slot in given if slot is not None]
         unit.inputs = [*there, *[s for c in chains for s in c.others]]
-        unit.outputs = [step.slot if after is None else after.out]
+        unit.outputs = [step.slot if after is None else after.outs[0]]
         unit.run_time = [(step.slot, j) for j in step.run_time()]
         unit.run_time += [place for c in chains for place in c.numbers()]
         groups = [None if c is None else c.group(self.tensor) for c in (before, after)]

@@ -21,6 +21,7 @@ from burn_fusion.losses import paired
 from burn_fusion.mode import compared, mode
 from burn_fusion.segment import Value, axis_classes
 from burn_fusion.stages import FIRST, Described, in_stages
+from burn_fusion.tails import with_tails
 from burn_ir import CATALOG, Entry
 
 
@@ -177,6 +178,7 @@ class Plan:
                 return units_of(steps, live, seen, fuser, partial(_apart, tensor=seen, inner=inner))
 
             units, tensor = in_stages(self.steps, tensor, fuser, made)
+            units = with_tails(units, live, tensor, fuser)
             self.units = paired(units, live, tensor, fuser)
         alone = [u for u in self.units if isinstance(u, Step)]
         bind_kernels(alone, inner, lambda s: tensor(s).dtype)

@@ -427,25 +427,33 @@ def batch_norm(
     mean: CubeTensor | None, var: CubeTensor | None, training: bool, eps: Any,
 ) -> list[CubeTensor]:  # fmt: skip
     """x [N, C, *L] normalised by each channel's statistics: (out, mean, biased variance)."""
-    kind, shape = wide(x.dtype), x.shape
-    last = _is_last(engine, x)
     if not x.size:
         return _of_nothing(engine, x, mean, var, training)
+    given, mean, var = operands(engine, x, weight, bias, mean, var, training, eps)
+    text = "(x - m) * r" + " * w" * ("w" in given) + " + b" * ("b" in given)
+    return [computed(engine, text, x.dtype, **given), mean, var]
+
+
+def operands(
+    engine: Engine, x: CubeTensor, weight: CubeTensor | None, bias: CubeTensor | None,
+    mean: CubeTensor | None, var: CubeTensor | None, training: bool, eps: Any,
+) -> tuple[dict[str, CubeTensor], CubeTensor, CubeTensor]:  # fmt: skip
+    """Return what the last kernel of a batch norm reads, and mean and variance.
+
+    It computes (x - m) r w + b, of which weight and bias may be absent.
+    """
+    kind = wide(x.dtype)
+    last = _is_last(engine, x)
     x = _image(engine, x, last)
     if training or mean is None or var is None:
         mean, var, rstd = _moments(engine, x, last, eps)
     else:
         mean, var = converted(engine, mean, kind), converted(engine, var, kind)
         rstd = _scale(engine, var, kind, eps)
-    given = {"x": x, "m": mean, "r": rstd}
-    text = "(x - m) * r"
-    if weight is not None:
-        text, given["w"] = f"{text} * w", weight
-    if bias is not None:
-        text, given["b"] = f"{text} + b", bias
-    rank = len(shape)
-    given = {n: t if n == "x" else _channel(t, rank) for n, t in given.items()}
-    return [computed(engine, text, x.dtype, **given), mean, var]
+    given = {"m": mean, "r": rstd, "w": weight, "b": bias}
+    rank = len(x.shape)
+    channels = {n: _channel(t, rank) for n, t in given.items() if t is not None}
+    return {"x": x, **channels}, mean, var
 
 
 def _of_nothing(
