@@ -40,6 +40,21 @@ class Kind(NamedTuple):
     smooth: bool = True
 
 
+def _skip(d: Dice, shape: tuple[int, ...], k: dict[str, Any]) -> Any:
+    dim, twice = d.random.randrange(-len(shape), len(shape)), d.chance(0.3)
+    act = d.choice([F.relu, burn.tanh, lambda x: x * 3])
+
+    def skip(x: Any) -> Any:
+        return act(burn.cat([act(x), x if twice else x * 2, x], dim)) + 1
+
+    return skip
+
+
+def _margins(d: Dice, shape: tuple[int, ...], k: dict[str, Any]) -> Any:
+    pads, value = d.choice([(1, 0), (0, 2), (1, 1)]), d.choice([0.0, 0.5])
+    return lambda x: F.relu(F.pad(x * 2, pads, value=value))
+
+
 def _divisor(d: Dice, n: int) -> int:
     return d.choice([g for g in (1, 2, 3, 4) if n % g == 0] or [1])
 
@@ -247,6 +262,20 @@ LAYERS: dict[str, Kind] = {
         lambda d, s, k: lambda x: x.transpose(-1, d.choice([0, -1, -2]) if len(x.shape) > 1 else 0),
     ),
     "deeper": Kind(-1, lambda d, s, k: lambda x: x.unsqueeze(1)),
+    "skip": Kind(-1, _skip),
+    "halves": Kind(
+        -1,
+        lambda d, s, k: (
+            lambda x: (
+                burn.cat([-x[..., x.shape[-1] // 2 :], x[..., : x.shape[-1] // 2] * 2], -1)
+                + x * 0.5
+            )
+        ),
+    ),
+    "margins": Kind(-1, _margins),
+    "spread": Kind(
+        -1, lambda d, s, k: lambda x: (x.mean(0, keepdim=True) * 2 - 1).expand(x.shape) * x
+    ),
     "mean of rows": Kind(-1, lambda d, s, k: lambda x: x.mean(-1)),
 }
 STARTS: tuple[tuple[int, ...], ...] = (
