@@ -77,12 +77,18 @@ class _Joints:
         for r in grouping.users.get(grouping.steps[k].slot, ()):
             self._meet(k, r)
         waiting = [k, *grouping.members[grouping.group[k]]]
+        refused: set[int] = set()
         while waiting:
             j = waiting.pop()
             for s in grouping.steps[j].reads():
                 source = self._behind(s)
-                if source is not None and self._meet(k, source):
+                if source is None or grouping.group[source] in refused:
+                    continue
+                if self._meet(k, source):
                     waiting += grouping.members[grouping.group[k]]
+                    refused.clear()
+                else:
+                    refused.add(grouping.group[source])
 
     def _behind(self, slot: int) -> int | None:
         """Return the step that makes a slot, behind views."""
