@@ -257,6 +257,11 @@ class CpuRuntime(Runtime):
         """Return the address: the handle is one."""
         return int(handle)
 
+    def shared(self, size: int) -> tuple[int, memoryview]:
+        """Return zeros, which are memory of the host here as all memory is."""
+        made = np.zeros(size, np.uint8)
+        return made.ctypes.data, made.data
+
     def write(self, handle: Any, offset: int, data: memoryview) -> None:
         """Copy bytes into memory."""
         source = np.frombuffer(data, np.uint8)
