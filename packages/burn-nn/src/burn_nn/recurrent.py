@@ -119,14 +119,16 @@ class _Recurrent(Module):
             )  # fmt: skip
         single = rank == 2
         x = input.unsqueeze(1) if single else input.transpose(0, 1) if self.batch_first else input
-        state = self._state(x, hx, single)
+        state = None if hx is None else self._state(x, hx, single)
+        zeros = self._zeros(x) if hx is None else ()
         counts = None if lengths is None else _ends(name, x, lengths)
         ends = self._ends()
         last: list[State] = []
         for layer in range(self.num_layers):
             outs = []
             for k, end in enumerate(ends):
-                start = tuple(s[layer * len(ends) + k] for s in state)
+                at = layer * len(ends) + k
+                start = zeros if state is None else tuple(s[at] for s in state)
                 out, final = self._direction(
                     x, start, self._weights(layer, end), counts, (k == 1) != self.reverse
                 )
@@ -135,17 +137,26 @@ class _Recurrent(Module):
             x = cat(outs, -1) if len(outs) > 1 else outs[0]
             if self.dropout and layer < self.num_layers - 1:
                 x = F.dropout(x, self.dropout, is_training())
-        finals = tuple(stack([f[k] for f in last]) for k in range(self.states))
+        if len(last) == 1:
+            finals = tuple(s.unsqueeze(0) for s in last[0])
+        else:
+            finals = tuple(stack([f[k] for f in last]) for k in range(self.states))
         if single:
             return x.squeeze(1), tuple(f.squeeze(1) for f in finals)
         return (x.transpose(0, 1) if self.batch_first else x), finals
 
-    def _state(self, x: Tensor, hx: State | None, single: bool) -> State:
+    def _sizes(self) -> tuple[int, ...]:
+        return (self.proj_size or self.hidden_size, self.hidden_size)[: self.states]
+
+    def _zeros(self, x: Tensor) -> State:
+        """Return what every layer and direction begins with unless something is given."""
+        sizes = self._sizes()
+        made = {size: x.new_zeros((x.shape[1], size)) for size in dict.fromkeys(sizes)}
+        return tuple(made[size] for size in sizes)
+
+    def _state(self, x: Tensor, hx: State, single: bool) -> State:
         count = self.num_layers * len(self._ends())
-        sizes = (self.proj_size or self.hidden_size, self.hidden_size)[: self.states]
-        wanted = [(count, x.shape[1], size) for size in sizes]
-        if hx is None:
-            return tuple(x.new_zeros(w) for w in wanted)
+        wanted = [(count, x.shape[1], size) for size in self._sizes()]
         state = tuple(h.unsqueeze(1) for h in hx) if single else tuple(hx)
         if [h.shape for h in state] != wanted:
             raise ShapeError(
