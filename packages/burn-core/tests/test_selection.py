@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import pickle
 import re
 from typing import Any
 
@@ -71,3 +72,13 @@ def test_nonsense_is_refused(selector: Any) -> None:
         ParamGroup.regex("(")
     with pytest.raises(ConfigError):
         ParamGroup.from_dict({"paths": []})
+
+
+def by_rank(path: str, p: Parameter) -> bool:
+    return len(p.shape) > 1
+
+
+def test_groups_travel() -> None:
+    picked = ParamGroup.path("layers.0") | (ParamGroup.regex("weight$") - ParamGroup.path("layers"))
+    for group in (picked, ParamGroup.predicate(by_rank)):
+        assert chosen(pickle.loads(pickle.dumps(group))) == chosen(group)

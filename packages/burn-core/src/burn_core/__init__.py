@@ -34,7 +34,7 @@ from burn_core.state import (
     average_buffers,
 )
 from burn_core.summary import Summary, SummaryRow
-from burn_core.tree import any_autodiff, items_of, leaves_of, walk
+from burn_core.tree import any_autodiff, items_of, leaves_of, unique, walk
 
 if TYPE_CHECKING:
     from burn_core.capturing import Capture, capture
@@ -109,6 +109,7 @@ __all__ = [
     "reparameterized",
     "restore_weight",
     "source_of",
+    "unique",
     "updates_statistics",
     "walk",
 ]

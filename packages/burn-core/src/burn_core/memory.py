@@ -183,7 +183,7 @@ class _Objects:
 
     def rows(self) -> Iterator[tuple[str, str, Any, Any]]:
         """Yield kind, name, payload and the object that has a place, in order of their claims."""
-        inner = {id(m) for root in self.modules for _, m in list(root.named_modules())[1:]}
+        inner = {id(m) for root in self.modules for m in list(root.modules())[1:]}
         roots = [m for m in self.modules if id(m) not in inner]
         # Those that have a name of their own come before copies of them.
         for root in sorted(roots, key=lambda m: id(m) not in self.names):

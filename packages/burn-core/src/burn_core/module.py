@@ -13,7 +13,16 @@ from burn_core.constructor import RECORDED, ModuleConfig, register_module
 from burn_core.parameter import Buffer, Parameter
 from burn_core.selection import Selector, group_of
 from burn_core.state import LoadedKeys, ModuleRecord, load_state_dict, state_dict
-from burn_core.tree import REPARAMETERIZED, aliases, computes, items_of, leaves_of, rebuilt, walk
+from burn_core.tree import (
+    REPARAMETERIZED,
+    aliases,
+    computes,
+    items_of,
+    leaves_of,
+    rebuilt,
+    unique,
+    walk,
+)
 from burn_dispatch import Device, device as named_device, to_device
 from burn_std import (
     Absent,
@@ -22,6 +31,7 @@ from burn_std import (
     DType,
     DTypeError,
     nearest,
+    need_dict,
     present,
     unknown_keyword,
 )
@@ -42,6 +52,7 @@ class ModuleMeta(type):
 
     def __init__(cls, name: str, bases: tuple[type, ...], namespace: dict[str, Any]) -> None:
         super().__init__(name, bases, namespace)
+        need_dict(cls, "What a module holds is found in its __dict__.")
         register_module(cls)
 
     @property
@@ -156,9 +167,7 @@ class Module(metaclass=ModuleMeta):
 
     def named_parameters(self) -> Iterator[tuple[str, Parameter]]:
         """Yield (path, parameter), each parameter once, in the order of definition."""
-        for path, _, _, leaf in walk(self):
-            if isinstance(leaf, Parameter):
-                yield path, leaf
+        yield from unique(self, ((n, p) for n, _, _, p in walk(self) if isinstance(p, Parameter)))
 
     def parameters(self) -> Iterator[Parameter]:
         """Yield the parameters, each once."""
@@ -170,26 +179,23 @@ class Module(metaclass=ModuleMeta):
 
     def named_buffers(self) -> Iterator[tuple[str, Buffer]]:
         """Yield (path, buffer), each buffer once."""
-        for path, _, _, leaf in walk(self):
-            if isinstance(leaf, Buffer):
-                yield path, leaf
+        yield from unique(self, ((n, b) for n, _, _, b in walk(self) if isinstance(b, Buffer)))
 
     def buffers(self) -> Iterator[Buffer]:
         """Yield the buffers, each once."""
-        for _, b in self.named_buffers():
-            yield b
+        yield from (b for _, _, _, b in walk(self) if isinstance(b, Buffer))
 
     def named_modules(self) -> Iterator[tuple[str, Module]]:
         """Yield (path, module), this one first with an empty path, each module once."""
         yield "", self
-        for path, _, _, leaf in walk(self):
-            if isinstance(leaf, Module):
-                yield path, leaf
+        yield from unique(self, ((n, m) for n, _, _, m in walk(self) if isinstance(m, Module)))
 
     def modules(self) -> Iterator[Module]:
         """Yield this module and those below it, each once."""
-        for _, m in self.named_modules():
-            yield m
+        yield self
+        for _, _, _, m in walk(self):
+            if isinstance(m, Module):
+                yield m
 
     def named_children(self) -> Iterator[tuple[str, Module]]:
         """Yield (name, module) of the modules that attributes hold directly."""

@@ -10,7 +10,7 @@ import weakref
 from typing import Any, NoReturn
 
 from burn_dispatch import Device, to_device
-from burn_std import ArgumentError, BurnError, DType, DTypeError, ShapeError
+from burn_std import ArgumentError, BurnError, DType, DTypeError, PropertyError, ShapeError
 from burn_tensor import Tensor
 
 _DIGITS = "0123456789abcdefghijklmnopqrstuv"
@@ -49,7 +49,7 @@ class Pending:
     @property
     def shape(self) -> tuple[int, ...]:
         """Raise: nobody knows it yet."""
-        raise ShapeError(
+        raise PropertyError(
             "Parameter", "a lazy parameter has no value yet",
             remedy="Call the module once, or load its state.",
         )  # fmt: skip

@@ -118,7 +118,7 @@ class ParamGroup:
             >>> [path for path, _ in burn.nn.Linear(1, 1).select(group)]
             ['weight']
         """
-        return ParamGroup(lambda path, p: bool(fn(path, p)), None)
+        return ParamGroup(fn, None)
 
     # ---- use ----------------------------------------------------------------------------------
 
@@ -129,7 +129,7 @@ class ParamGroup:
             path: its path in the model.
             parameter: the parameter.
         """
-        return self._matches(path, parameter)
+        return bool(self._matches(path, parameter))
 
     def __or__(self, other: ParamGroup) -> ParamGroup:
         return _joined("any", (self, other), lambda a, b: a or b)
@@ -189,6 +189,12 @@ class ParamGroup:
             case {"every": [a, b]}:
                 return ParamGroup.from_dict(a) & ParamGroup.from_dict(b)
         raise ConfigError("ParamGroup", "the form is unknown", got=data)
+
+    def __reduce__(self) -> Any:
+        # An optimizer with groups goes to another process; functions of users may go too.
+        if self._data is None:
+            return ParamGroup, (self._matches, None)
+        return ParamGroup.from_dict, (self._data,)
 
     def __repr__(self) -> str:
         return f"ParamGroup({'<function>' if self._data is None else self._data})"

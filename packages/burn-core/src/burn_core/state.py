@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from burn_core.parameter import Buffer, Parameter
 from burn_core.selection import Selector, group_of
-from burn_core.tree import aliases, walk
+from burn_core.tree import aliases, unique, walk
 from burn_std import DTypeError, ShapeError, StoreError
 from burn_tensor import Tensor
 
@@ -27,11 +27,12 @@ class LoadedKeys(NamedTuple):
 
 def leaves(module: Any) -> dict[str, Parameter | Buffer]:
     """Return parameters and persistent buffers by path, tied ones once."""
-    return {
-        path: leaf
+    saved = (
+        (path, leaf)
         for path, _, _, leaf in walk(module)
         if isinstance(leaf, Parameter) or (isinstance(leaf, Buffer) and leaf.persistent)
-    }
+    )
+    return dict(unique(module, saved))
 
 
 def state_dict(module: Any) -> dict[str, Tensor]:
@@ -114,7 +115,7 @@ def average_buffers(module: Any, others: Iterable[Any]) -> None:
         (0.5, 0.5)
     """
     rows = [
-        {path: leaf for path, _, _, leaf in walk(m) if isinstance(leaf, Buffer)}
+        dict(unique(m, ((path, b) for path, _, _, b in walk(m) if isinstance(b, Buffer))))
         for m in (module, *others)
     ]
     if any(row.keys() != rows[0].keys() for row in rows):

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from copy import copy
-from typing import Any
+from typing import Any, TypeVar
 
-from burn_std import Absent
+from burn_std import Absent, ArgumentError
 from burn_tensor import Tensor
+
+T = TypeVar("T")
 
 # Where a module keeps weights that are computed from others (LoRA, quantised), by attribute name.
 REPARAMETERIZED = "__reparameterized__"
@@ -107,6 +110,55 @@ def _walk(
         yield from walk(child, f"{path}.", seen)
 
 
+def unique(module: Any, named: Iterable[tuple[str, T]]) -> Iterator[tuple[str, T]]:
+    """Yield (path, thing), and refuse two things under one path: who goes by paths would lose one.
+
+    Args:
+        module: where the paths begin.
+        named: paths, and what stands there.
+
+    Raises:
+        ArgumentError: there are two, as under the keys `1` and `"1"` of a dict.
+
+    Example:
+        >>> layer = burn.nn.Linear(1, 1)
+        >>> [path for path, _ in burn.core.unique(layer, [("weight", layer.weight)])]
+        ['weight']
+    """
+    here: dict[str, T] = {}
+    for path, thing in named:
+        if here.setdefault(path, thing) is not thing:
+            raise ArgumentError(
+                type(module).__name__, f"two things stand under the path {path}",
+                got=" and ".join(_spelled(module, path)),
+                remedy="Give the dict keys that differ as texts, and have no dots.",
+            )  # fmt: skip
+        yield path, thing
+
+
+def _spelled(module: Any, path: str) -> list[str]:
+    """Return where things under a path stand, as Python writes it."""
+    found: list[str] = []
+    above: set[int] = set()
+
+    def visit(at: str, spelled: str, child: Any) -> None:
+        if at == path:
+            found.append(spelled)
+        elif (not at or path.startswith(f"{at}.")) and id(child) not in above:
+            above.add(id(child))
+            keys = list(child) if isinstance(child, dict) else None
+            for k, (key, inner) in enumerate(items_of(child)):
+                if keys is not None:
+                    here = f"[{keys[k]!r}]"
+                else:
+                    here = f".{key}" if is_module(child) else f"[{key}]"
+                visit(f"{at}.{key}" if at else key, f"{spelled}{here}", inner)
+            above.discard(id(child))
+
+    visit("", "model", module)
+    return found
+
+
 def leaves_of(module: Any, kind: type) -> list[Any]:
     """Return the tensors of a class that a walk meets, in its order, without their paths.
 
@@ -146,11 +198,13 @@ def aliases(module: Any) -> dict[str, str]:
     """Return {other path: first path} of tensors that are met more than once (tied ones)."""
     first: dict[int, str] = {}
     out: dict[str, str] = {}
+    places: list[tuple[str, Tensor]] = []
     # Modules on the way down, so that a module that holds itself ends.
     above: set[int] = set()
 
     def visit(path: str, child: Any) -> None:
         if isinstance(child, Tensor):
+            places.append((path, child))
             known = first.setdefault(id(child), path)
             if known != path:
                 out[path] = known
@@ -163,6 +217,8 @@ def aliases(module: Any) -> dict[str, str]:
             above.discard(id(child))
 
     visit("", module)
+    if out:  # else nobody goes by these paths
+        deque(unique(module, places), 0)
     return out
 
 

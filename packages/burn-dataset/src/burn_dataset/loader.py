@@ -13,9 +13,12 @@ from burn_dataset.dataset import Dataset, drawn, permutation
 from burn_dataset.fetching import Recipe
 from burn_dataset.workers import Pool, run_by_indices, run_stream
 from burn_dispatch import Device
-from burn_std import ArgumentError, StoreError, unknown_keyword
+from burn_std import ArgumentError, Closed, StoreError, unknown_keyword
 
 LOG = logging.getLogger("burn.dataset")
+
+# Each is a process.
+_MOST_WORKERS = 1024
 
 # What PyTorch's loader takes, and what to write instead.
 _OTHERWISE = {
@@ -34,7 +37,7 @@ _OTHERWISE = {
 }
 
 
-class DataLoader:
+class DataLoader(Closed):
     """Batches of a data set; one iteration is one epoch.
 
     What comes out depends on data set, seed and epoch, never on the number of workers: batches
@@ -91,11 +94,12 @@ class DataLoader:
     ) -> None:  # fmt: skip
         if batch_size < 1:
             raise ArgumentError("DataLoader", "batch_size must be positive", got=batch_size)
-        if num_workers < 0 or prefetch < 1:
+        if not 0 <= num_workers <= _MOST_WORKERS or prefetch < 1:
             raise ArgumentError(
-                "DataLoader", "num_workers is not negative, prefetch positive",
+                "DataLoader",
+                f"num_workers is not negative, and {_MOST_WORKERS} at most, prefetch positive",
                 got=f"{num_workers=}, {prefetch=}",
-            )  # fmt: skip
+            )
         if not timeout >= 0 or (timeout and not num_workers):
             raise ArgumentError(
                 "DataLoader", "timeout is not negative, and for workers",

@@ -62,16 +62,15 @@ class _BatchNorm(Module):
             return F.batch_norm(input, None, None, self.weight, self.bias, True, 0.0, self.eps)
         if not is_training():
             return F.batch_norm(input, mean, var, self.weight, self.bias, False, 0.0, self.eps)
-        moves = updates_statistics()
-        if moves:
+        momentum = self.momentum
+        seen = (None, None) if momentum is None else (mean, var)
+        out = F.batch_norm(input, *seen, self.weight, self.bias, True, momentum or 0.0, self.eps)
+        # A batch that is refused, or holds nothing, is none that was seen.
+        if updates_statistics() and 0 not in input.shape:
             count.set(count.detach() + 1)
-        if self.momentum is not None:
-            return F.batch_norm(
-                input, mean, var, self.weight, self.bias, True, self.momentum, self.eps
-            )
-        if moves:
-            _average(input, mean, var, count)
-        return F.batch_norm(input, None, None, self.weight, self.bias, True, 0.0, self.eps)
+            if momentum is None:
+                _average(input, mean, var, count)
+        return out
 
 
 def _average(input: Tensor, mean: Buffer, var: Buffer, count: Buffer) -> None:

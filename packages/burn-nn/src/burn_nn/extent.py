@@ -1,4 +1,4 @@
-"""Extents of windows: one int for all dims, or one per dim."""
+"""Extents of windows: one int for all dims, or one per dim; how many layers there may be."""
 
 from __future__ import annotations
 
@@ -10,6 +10,28 @@ from burn_std import ArgumentError
 
 Extent = int | tuple[int, ...]
 Pads = tuple[tuple[int, int], ...]
+
+# Each is made by itself, so that an absurd number would run until the memory ends.
+_MOST_LAYERS = 1 << 16
+
+
+def layers_of(name: str, value: int, least: int) -> int:
+    """Return how many layers are to be made.
+
+    Args:
+        name: what an error names.
+        value: the number.
+        least: of them.
+
+    Raises:
+        ArgumentError: there are fewer, or more than 65536.
+    """
+    count = index(value)
+    if not least <= count <= _MOST_LAYERS:
+        raise ArgumentError(
+            name, f"num_layers is at least {least}, and {_MOST_LAYERS} at most", got=count
+        )
+    return count
 
 
 def spatial(name: str, value: int | Sequence[int], n: int) -> tuple[int, ...]:

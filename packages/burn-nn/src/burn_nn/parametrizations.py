@@ -27,6 +27,9 @@ __all__ = ["is_parametrized", "remove_parametrizations", "spectral_norm", "weigh
 
 M = TypeVar("M", bound=Module)
 
+# At each use; an absurd number would run for ever.
+_MOST_ITERATIONS = 1 << 16
+
 
 class _Parametrized(Reparameterization):
     """What the parametrizations share: PyTorch's names of their tensors."""
@@ -199,10 +202,11 @@ def spectral_norm(
 
     Source: Miyato et al., Spectral Normalization, 2018
     """
-    if n_power_iterations < 1:
+    if not 1 <= n_power_iterations <= _MOST_ITERATIONS:
         raise ArgumentError(
-            "spectral_norm", "n_power_iterations is positive", got=n_power_iterations
-        )
+            "spectral_norm", f"n_power_iterations is positive, and {_MOST_ITERATIONS} at most",
+            got=n_power_iterations,
+        )  # fmt: skip
     if dim is None:
         transposed = isinstance(module, (ConvTranspose1d, ConvTranspose2d, ConvTranspose3d))
         dim = 1 if transposed else 0

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 from burn_core import Module, Parameter, init, is_training
 from burn_dispatch import Device
+from burn_nn.extent import layers_of
 from burn_nn.recurrent_cell import lstm_step
 from burn_nn.recurrent_variant import (
     Activation,
@@ -45,10 +46,9 @@ class _Recurrent(Module):
         dtype: DType | None,
     ) -> None:  # fmt: skip
         name = type(self).__name__
-        if hidden_size < 1 or num_layers < 1:
-            raise ArgumentError(
-                name, "hidden_size and num_layers are positive", got=f"{hidden_size}, {num_layers}"
-            )
+        if hidden_size < 1:
+            raise ArgumentError(name, "hidden_size is positive", got=hidden_size)
+        layers_of(name, num_layers, 1)
         if not 0.0 <= dropout <= 1.0:
             raise ArgumentError(name, "dropout is a probability", got=dropout)
         if not 0 <= proj_size < hidden_size:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from operator import index
 from typing import Any
 
 from burn_core import Module
@@ -12,6 +11,7 @@ from burn_nn.attention import MultiheadAttention
 from burn_nn.cache import DecoderCache, KVCache
 from burn_nn.containers import ModuleList, need_module
 from burn_nn.dropout import Dropout
+from burn_nn.extent import layers_of
 from burn_nn.linear import Linear
 from burn_nn.norm import LayerNorm
 from burn_std import ArgumentError, DType
@@ -259,9 +259,7 @@ class TransformerDecoderLayer(Module):
 
 def _copies(layer: Module, count: int) -> ModuleList:
     """Return copies that start with the same values, as PyTorch's do, and have ids of their own."""
-    if index(count) < 0:
-        raise ArgumentError("Transformer", "the number of layers is not negative", got=count)
-    return ModuleList([layer.fork().renew_ids() for _ in range(count)])
+    return ModuleList([layer.fork().renew_ids() for _ in range(layers_of("Transformer", count, 0))])
 
 
 def _new_cache(attention: MultiheadAttention, batch_size: int, capacity: int) -> KVCache:

@@ -9,14 +9,14 @@ from typing import Any, TypeVar
 from burn_core import Module, Parameter
 from burn_optim.placing import moved, plain_context, snapshot
 from burn_optim.ranges import share
-from burn_std import ShapeError, StoreError
+from burn_std import Closed, ShapeError, StoreError
 from burn_std.dtypes import float64
 from burn_tensor import Tensor
 
 M = TypeVar("M", bound=Module)
 
 
-class EMA:
+class EMA(Closed):
     """a += (1 - decay) (p - a) for every trainable parameter p, after each step.
 
     Running statistics (buffers) are not averaged: an averaged model shares them. One operation per

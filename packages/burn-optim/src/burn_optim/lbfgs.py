@@ -12,7 +12,7 @@ from burn_core import Module, Parameter
 from burn_optim.gradients import Gradients
 from burn_optim.line_search import Point, strong_wolfe
 from burn_optim.placing import moved, plain_context, snapshot
-from burn_std import ArgumentError, StoreError
+from burn_std import ArgumentError, Closed, StoreError
 from burn_std.dtypes import float64
 from burn_tensor import Tensor, cat, tensor
 
@@ -27,7 +27,7 @@ class _Pair(NamedTuple):
     inverse: float
 
 
-class LBFGS:
+class LBFGS(Closed):
     """Quasi-Newton steps from the last moves and changes of the gradient.
 
     Args:

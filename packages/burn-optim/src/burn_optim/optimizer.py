@@ -9,15 +9,26 @@ from __future__ import annotations
 import inspect
 from collections import deque
 from collections.abc import Mapping
+from copy import deepcopy
 from itertools import chain, repeat
 from numbers import Real
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from burn_core import Module, Parameter, ParamGroup, Selector, group_of
 from burn_optim.gradients import Gradients
+from burn_optim.loans import Loans
 from burn_optim.placing import moved, plain_context, snapshot
 from burn_optim.ready import Owned, Part, Parts
-from burn_std import ArgumentError, DType, DTypeError, ShapeError, StoreError, unknown_keyword
+from burn_std import (
+    ArgumentError,
+    Closed,
+    DType,
+    DTypeError,
+    ShapeError,
+    StoreError,
+    need_dict,
+    unknown_keyword,
+)
 from burn_std.dtypes import int64
 from burn_tensor import Tensor
 
@@ -64,7 +75,7 @@ class Group:
         self.own_rate = own_rate
 
 
-class Optimizer:
+class Optimizer(Closed):
     """Base of optimizers; a subclass says which state a parameter has and writes `update`.
 
     Attributes:
@@ -77,7 +88,14 @@ class Optimizer:
     slots: tuple[str, ...] = ()
     shared: Mapping[str, tuple[DType, float]] = {"step": (int64, 0)}
 
+    otherwise_set: ClassVar[Mapping[str, str]] = _OTHERWISE | {"learning_rate": "Set opt.lr."}
+
     _given: tuple[tuple[Any, ...], dict[str, Any]]
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        """Refuse what a captured step would not see."""
+        super().__init_subclass__(**kwargs)
+        need_dict(cls, "A captured step looks at the attributes of an optimizer.")
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Self:
         """Remember the settings, which a group of parameters takes over in part."""
@@ -112,6 +130,7 @@ class Optimizer:
         self._state: dict[Parameter, dict[str, Tensor]] = {}
         self._owners: dict[Parameter, Group | None] = {}
         self._parts = Parts()
+        self._loans = Loans()
 
     if not TYPE_CHECKING:
 
@@ -119,6 +138,38 @@ class Optimizer:
             text = f"{type(self).__name__}.{name}: optimizers have no such attribute."
             hint = _OTHERWISE.get(name)
             raise AttributeError(f"{text} {hint}" if hint else text)
+
+    # ---- copies -------------------------------------------------------------------------------
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        """Return a copy with a state of its own, for the same model or for a copy of it."""
+        made = object.__new__(type(self))
+        memo[id(self)] = made
+        # Owners are groups of this optimizer, and are found anew.
+        own = {k: v for k, v in vars(self).items() if k not in ("_owners", "_loans")}
+        made.__dict__.update(deepcopy(own, memo))
+        made._owners = {}
+        made._loans = Loans((self._loans.source(p), memo[id(p)]) for p in self._state)
+        return made
+
+    def __copy__(self) -> Self:
+        made = object.__new__(type(self))
+        made.__dict__.update(self.__dict__)
+        return made
+
+    def __setstate__(self, state: Mapping[str, Any]) -> None:
+        self.__dict__.update(state)
+        # The model may come from another pickle; its parameters have their ids then too.
+        self._loans = Loans((None, p) for p in self._state)
+
+    def _state_of(self, p: Parameter) -> dict[str, Tensor]:
+        """Return the state of a parameter, empty before its first step."""
+        if self._loans:
+            if p in self._state:
+                self._loans.settle(p)
+            elif (lender := self._loans.lender(p)) is not None:
+                self._state[p] = self._state.pop(lender)
+        return self._state.get(p, {})
 
     # ---- what a subclass says -----------------------------------------------------------------
 
@@ -346,7 +397,7 @@ class Optimizer:
             if found[k] is None:
                 continue
             owner = self if group is None else group.optimizer
-            state = owner._state.get(p) or owner._begin(model, p, begun)
+            state = owner._state_of(p) or owner._begin(model, p, begun)
             if state["step"].b.resource is not p.b.resource:
                 state = owner._follow(p, state, followed)
             key = (id(owner), id(p.b.resource), p.dtype, id(state["step"]), tuple(state))
@@ -468,7 +519,7 @@ class Optimizer:
         owned = dict(self._owned(model))
         for path, p in model.named_parameters():
             owner = self._holder(owned.get(p))
-            for name, t in owner._state.get(p, {}).items():
+            for name, t in owner._state_of(p).items():
                 out[f"{path}.{name}"] = snapshot(t)
         return out
 
@@ -501,6 +552,7 @@ class Optimizer:
         same: dict[Any, dict[str, Tensor]] = {}
         for p, group in owned.items():
             owner = self._holder(group)
+            owner._state_of(p)
             owner._state.pop(p, None)
             if p in made:
                 # Equal counts are one tensor again, so one operation updates them all.

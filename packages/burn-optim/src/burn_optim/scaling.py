@@ -11,12 +11,12 @@ from burn_dispatch import Device
 from burn_optim.gradients import Gradients, bundles
 from burn_optim.optimizer import Optimizer, Rates
 from burn_optim.placing import moved, snapshot
-from burn_std import ArgumentError, StoreError
+from burn_std import ArgumentError, Closed, StoreError
 from burn_std.dtypes import float32, int64
 from burn_tensor import Tensor, where
 
 
-class GradScaler:
+class GradScaler(Closed):
     """Multiplies the loss, divides the gradients, and leaves out steps whose gradients overflow.
 
     The scale halves after a step that was left out and doubles after `growth_interval` good ones.

@@ -121,8 +121,8 @@ class ASGD(Optimizer):
             p: the parameter; one that was never updated is its own average.
         """
         for optimizer in (self, *(g.optimizer for g in self.groups)):
-            state = optimizer._state.get(p)
-            if state is not None and "ax" in state:
+            state = optimizer._state_of(p)
+            if "ax" in state:
                 return state["ax"].detach()
         return p.detach()
 

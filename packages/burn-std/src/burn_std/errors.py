@@ -2,6 +2,7 @@
 
     BurnError
       ShapeError(ValueError)         a shape rule is broken
+        PropertyError(AttributeError)  a tensor of this shape has no such property
       DTypeError(TypeError)          a dtype rule is broken
       ArgumentError(ValueError)      an argument has no meaning
       IndexRangeError(IndexError)    an index is outside its dim
@@ -66,6 +67,10 @@ def _rebuild(
 
 class ShapeError(BurnError, ValueError):
     """Shapes do not fit the operation's rule."""
+
+
+class PropertyError(ShapeError, AttributeError):
+    """A tensor of this shape has no such property, so `hasattr` answers False."""
 
 
 class DTypeError(BurnError, TypeError):

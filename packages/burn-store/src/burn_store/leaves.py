@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator
 from typing import Any
 
-from burn_core import Buffer, Module, Parameter, items_of
+from burn_core import Buffer, Module, Parameter, items_of, unique
 
 
 class Leaf:
@@ -77,7 +78,9 @@ def param_id(leaf: Leaf) -> int | None:
 def leaves(model: Module) -> list[Leaf]:
     """Return parameters and persistent buffers in the order of definition, each once."""
     found: dict[int, Leaf] = {}
-    for leaf in _walk(model, "", (), (), set()):
+    every = list(_walk(model, "", (), (), set()))
+    deque(unique(model, ((leaf.path, leaf.value) for leaf in every)), 0)
+    for leaf in every:
         first = found.setdefault(id(leaf.value), leaf)
         if first is not leaf:
             first.aliases.append(leaf.path)

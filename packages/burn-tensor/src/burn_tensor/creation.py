@@ -536,9 +536,7 @@ def linspace(
     """
     b = context_of(device)
     a, e = _number("linspace", "start", start), _number("linspace", "end", end)
-    n = as_int("linspace", "steps", steps)
-    if n < 0:
-        raise ArgumentError("linspace", "steps is not negative", got=n)
+    n = _count("linspace", "steps", steps)
     dtype = dtype or b.default_float
     values = np.linspace(a, e, n, dtype=np.float64)
     if dtype.is_int:
@@ -565,9 +563,7 @@ def logspace(
     """
     b = context_of(device)
     a, e = _number("logspace", "start", start), _number("logspace", "end", end)
-    n = as_int("logspace", "steps", steps)
-    if n < 0:
-        raise ArgumentError("logspace", "steps is not negative", got=n)
+    n = _count("logspace", "steps", steps)
     with np.errstate(all="ignore"):
         values = np.logspace(a, e, n, base=_number("logspace", "base", base))
     return b.tensor_from_numpy(values.astype(_NUMPY[dtype or b.default_float]), False)
@@ -596,13 +592,20 @@ def eye(
     return b.cast(same, dtype or b.default_float)
 
 
+def _count(op: str, name: str, value: Any) -> int:
+    """Return how many values are to be made on the host."""
+    count = as_int(op, name, value)
+    # Beyond it numpy counts wrongly; what is below it and too much finds no memory.
+    if not 0 <= count < 1 << 59:
+        raise ArgumentError(op, f"{name} is not negative, and below 2^59", got=count)
+    return count
+
+
 def _triangle(
     name: str, row: int, col: int, offset: int, dtype: DType | None, device: Device | str | None
 ) -> Any:
     b = context_of(device)
-    row, col = as_int(f"{name}_indices", "row", row), as_int(f"{name}_indices", "col", col)
-    if row < 0 or col < 0:
-        raise ArgumentError(f"{name}_indices", "row and col are not negative", got=f"{row}, {col}")
+    row, col = _count(f"{name}_indices", "row", row), _count(f"{name}_indices", "col", col)
     pick: Callable[..., Any] = np.tril_indices if name == "tril" else np.triu_indices
     made = np.stack(pick(row, offset, col))
     return b.tensor_from_numpy(made.astype(_NUMPY[dtype or dt.int64]), False)

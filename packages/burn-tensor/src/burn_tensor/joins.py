@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import prod
+from math import comb, prod
 from typing import TYPE_CHECKING, Any
 
 from burn_backend import TensorBase
@@ -24,6 +24,9 @@ from burn_tensor.arguments import (
 
 if TYPE_CHECKING:
     from burn_tensor.tensor import Tensor
+
+# Of rows that are made one by one on the host.
+_MOST_CHOICES = 1 << 28
 
 
 def cat(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
@@ -316,6 +319,12 @@ def combinations(input: Tensor, r: int = 2, with_replacement: bool = False) -> T
     need_rank("combinations", input, 1)
     if as_int("combinations", "r", r) < 0:
         raise ArgumentError("combinations", "r is not negative", got=r)
+    n = input.shape[0]
+    count = comb(n + r - 1 if with_replacement and r else n, r)
+    if count * r > _MOST_CHOICES:
+        raise ArgumentError(
+            "combinations", f"gives {_MOST_CHOICES} elements at most", got=f"{count} rows of {r}"
+        )
     choose = itertools.combinations_with_replacement if with_replacement else itertools.combinations
     rows = np.array(list(choose(range(input.shape[0]), r)), np.int64).reshape(-1, r)
     return input[rows]

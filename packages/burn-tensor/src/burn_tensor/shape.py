@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from math import prod
 from typing import TYPE_CHECKING, Any
 
-from burn_std import ArgumentError, DType, DTypeError, ShapeError
+from burn_std import ArgumentError, DType, DTypeError, PropertyError, ShapeError
 from burn_tensor.arguments import (
     REVERSED,
     SWAPPED,
@@ -335,7 +335,7 @@ class ShapeMethods(Methods):
     def mT(self) -> Tensor:
         """The last two dims swapped."""
         if len(self.v.shape) < 2:
-            raise ShapeError("mT", "needs at least two dims", got=list(self.shape))
+            raise PropertyError("mT", "needs at least two dims", got=list(self.shape))
         return self.transpose(-2, -1)
 
     def movedim(self, source: Ints, destination: Ints) -> Tensor:

@@ -14,6 +14,9 @@ from burn_tensor.fft import RealImag, irfft, rfft
 from burn_tensor.functional import pad
 from burn_tensor.tensor import Tensor
 
+# A window is computed value by value on the host.
+_LONGEST = 1 << 26
+
 
 def _window(
     op: str, length: int, periodic: bool, dtype: DType | None, device: Any,
@@ -21,8 +24,8 @@ def _window(
 ) -> Tensor:  # fmt: skip
     """Return values at k / n in [0, 1], where n is the length, or one less without its period."""
     count = as_int(op, "window_length", length)
-    if count < 0:
-        raise ArgumentError(op, "window_length is not negative", got=count)
+    if not 0 <= count <= _LONGEST:
+        raise ArgumentError(op, f"window_length is not negative, and {_LONGEST} at most", got=count)
     chosen = dtype or context_of(device).default_float
     if not chosen.is_float:
         raise DTypeError(op, "dtype must be float", got=chosen.name)

@@ -18,7 +18,7 @@ from burn_optim import (
     clip_grad_value,
     lr_scheduler,
 )
-from burn_std import ArgumentError, DType, DTypeError
+from burn_std import ArgumentError, Closed, DType, DTypeError
 from burn_tensor import Tensor
 from burn_train.captured import CapturedStep
 from burn_train.metrics.metric import Metric, batch_size
@@ -38,7 +38,7 @@ class Step(NamedTuple):
     loss: Tensor
 
 
-class Learner:
+class Learner(Closed):
     """What training needs to know; override `forward` for other batches or losses.
 
     Args:

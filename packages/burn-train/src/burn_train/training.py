@@ -11,7 +11,7 @@ from typing import Any
 from burn_core import Module
 from burn_dataset import DataLoader
 from burn_optim.lr_scheduler import ReduceLROnPlateau
-from burn_std import ArgumentError
+from burn_std import ArgumentError, Closed
 from burn_train.checkpoint import Checkpoints
 from burn_train.evaluation import evaluate
 from burn_train.interrupter import Interrupter
@@ -66,7 +66,7 @@ class TrainingResult:
         return [row[name] for row in self.history if name in row]
 
 
-class SupervisedTraining:
+class SupervisedTraining(Closed):
     """Train a learner on batches.
 
     An epoch is: train, validate, save, ask early stopping. Ctrl-C ends the step it is in and saves

@@ -11,6 +11,7 @@ Source: cuDNN's frontend, graph interface (`pygraph`), and the notes of its engi
 
 from __future__ import annotations
 
+import logging
 import os
 import struct
 import threading
@@ -28,6 +29,8 @@ from burn_cube_backend.kernels.maps import HALVES, computed, converted
 from burn_cube_backend.kernels.orders import asks_last, lies, moved
 from burn_cube_backend.payload import CubeTensor
 from burn_std import BackendLoadError, DType, dtypes as d
+
+LOG = logging.getLogger("burn.cuda")
 
 REMEDY = (
     "Install the library (uv pip install nvidia-cudnn-cu13, or nvidia-cudnn-cu12), "
@@ -155,7 +158,14 @@ class CuDnn:
             return None
         except RuntimeError as error:
             # The library says so of some shapes before it is asked for a plan.
-            if any(word in str(error) for word in ("NOT_SUPPORTED", "BAD_PARAM")):
+            if "NOT_SUPPORTED" in str(error):
+                return None
+            if "BAD_PARAM" in str(error):
+                # Of some shapes this means the same; else the question is wrong, and the slow
+                # way should not hide it.
+                LOG.warning(
+                    "cuDNN calls the question wrong, and our own kernel answers: %s: %s", p, error
+                )
                 return None
             raise LaunchError("conv", "cuDNN plans the convolution", got=f"{p}: {error}") from error
         return Plan(graph, uids, int(graph.get_workspace_size()))
@@ -292,27 +302,22 @@ def forward(
     if library is None or not _served(x.dtype, x.shape, weight.shape, shape):
         return None
     how = (x.shape, weight.shape, shape, stride, padding, dilation)
-    for last in _orders(engine, x, weight):
-        p = Problem(FORWARD, x.dtype, *how, last, bias is not None, x.dtype)
-        plan = library.plan(p)
-        if plan is not None:
-            given = [_laid(engine, x, last), _weight(engine, weight, last)]
-            if bias is not None:
-                given.append(engine.row_major(bias))
-            return _signal(engine, library.run(engine, p, plan, given))
-        if bias is None:
-            continue
+    asked = [Problem(FORWARD, x.dtype, *how, False, bias is not None, x.dtype)]
+    if bias is not None:
         # The sums apart, in float32, so that the bias is added before they round.
-        p = p._replace(bias=False, made=d.float32)
-        plan = library.plan(p)
-        if plan is not None:
-            given = [_laid(engine, x, last), _weight(engine, weight, last)]
-            sums = _signal(engine, library.run(engine, p, plan, given))
-            ones = (1,) * len(out)
-            b = converted(engine, bias, d.float32)
-            b = b.view((*b.shape, *ones), (*b.strides, *ones))
-            return computed(engine, "x + y", x.dtype, x=sums, y=b)
-    return None
+        asked.append(asked[0]._replace(bias=False, made=d.float32))
+    p, plan = _planned(library, engine, x, weight, *asked)
+    if plan is None:
+        return None
+    given = [_laid(engine, x, p.last), _weight(engine, weight, p.last)]
+    if bias is None or p.bias:
+        given += [] if bias is None else [engine.row_major(bias)]
+        return _signal(engine, library.run(engine, p, plan, given))
+    sums = _signal(engine, library.run(engine, p, plan, given))
+    ones = (1,) * len(out)
+    b = converted(engine, bias, d.float32)
+    b = b.view((*b.shape, *ones), (*b.strides, *ones))
+    return computed(engine, "x + y", x.dtype, x=sums, y=b)
 
 
 def input_grad(
@@ -324,13 +329,12 @@ def input_grad(
     if library is None or not _served(g.dtype, shape, weight.shape, g.shape):
         return None
     how = (shape, weight.shape, g.shape, stride, padding, dilation)
-    for last in _orders(engine, g, weight):
-        p = Problem(INPUT, g.dtype, *how, last, False, g.dtype)
-        plan = library.plan(p)
-        if plan is not None:
-            given = [_laid(engine, g, last), _weight(engine, weight, last)]
-            return _signal(engine, library.run(engine, p, plan, given))
-    return None
+    asked = Problem(INPUT, g.dtype, *how, False, False, g.dtype)
+    p, plan = _planned(library, engine, g, weight, asked)
+    if plan is None:
+        return None
+    given = [_laid(engine, g, p.last), _weight(engine, weight, p.last)]
+    return _signal(engine, library.run(engine, p, plan, given))
 
 
 def weight_grad(
@@ -342,15 +346,26 @@ def weight_grad(
     if library is None or not _served(g.dtype, x.shape, shape, g.shape):
         return None
     how = (x.shape, shape, g.shape, stride, padding, dilation)
-    for last in _orders(engine, x, g):
-        p = Problem(WEIGHT, g.dtype, *how, last, False, g.dtype)
-        plan = library.plan(p)
-        if plan is not None:
-            given = [_laid(engine, g, last), _laid(engine, x, last)]
-            made = library.run(engine, p, plan, given)
-            # An optimizer reads it beside its weight, which lies row by row.
-            return _laid(engine, made, last=False)
-    return None
+    asked = Problem(WEIGHT, g.dtype, *how, False, False, g.dtype)
+    p, plan = _planned(library, engine, x, g, asked)
+    if plan is None:
+        return None
+    made = library.run(engine, p, plan, [_laid(engine, g, p.last), _laid(engine, x, p.last)])
+    # An optimizer reads it beside its weight, which lies row by row.
+    return _laid(engine, made, last=False)
+
+
+def _planned(
+    library: CuDnn, engine: Engine, x: CubeTensor, other: CubeTensor, *asked: Problem
+) -> tuple[Problem, Plan | None]:
+    """Return the first of several ways that the library serves, in the better order first."""
+    for last in _orders(engine, x, other):
+        for problem in asked:
+            p = problem._replace(last=last)
+            plan = library.plan(p)
+            if plan is not None:
+                return p, plan
+    return asked[0], None
 
 
 def _flat(shape: Ints) -> Ints:

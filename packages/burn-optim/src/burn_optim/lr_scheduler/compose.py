@@ -7,7 +7,7 @@ from math import prod
 from typing import Any
 
 from burn_optim.lr_scheduler.schedule import LRScheduler, count
-from burn_std import ArgumentError, StoreError
+from burn_std import ArgumentError, Closed, StoreError
 
 
 class SequentialLR(LRScheduler):
@@ -192,7 +192,7 @@ class WarmupLR(LRScheduler):
         super()._take(state)
 
 
-class GroupLR:
+class GroupLR(Closed):
     """A schedule for the base rate and others for groups of parameters.
 
     Args:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from numbers import Real
 from typing import Any, Self
 
-from burn_std import ArgumentError, StoreError, unknown_keyword
+from burn_std import ArgumentError, Closed, StoreError, unknown_keyword
 
 # What PyTorch's schedules take, and what to write instead.
 _OTHERWISE = {
@@ -17,7 +17,7 @@ _OTHERWISE = {
 }
 
 
-class LRScheduler:
+class LRScheduler(Closed):
     """Base of schedules; a subclass writes `rate`.
 
     Args:

@@ -152,7 +152,8 @@ def instance_norm(
             got=f"input {list(shape)}",
         )  # fmt: skip
     out = input.b.group_norm(input, weight, bias, shape[1], eps)[0]
-    if is_buffer(running_mean) or is_buffer(running_var):
+    # Of nothing there are no statistics.
+    if 0 not in shape and (is_buffer(running_mean) or is_buffer(running_var)):
         x = constant(input)
         b, dims = x.b, tuple(range(2, len(shape)))
         mean = b.mean(b.mean(x, dims, False, None), (0,), False, None)

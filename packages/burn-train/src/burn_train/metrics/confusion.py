@@ -9,7 +9,7 @@ import numpy as np
 from burn_std import ArgumentError
 from burn_std.dtypes import float64, int64
 from burn_tensor import Tensor, arange
-from burn_train.metrics.metric import Array, SumMetric
+from burn_train.metrics.metric import Array, SumMetric, is_empty
 
 Kind = Literal["binary", "multiclass", "multilabel"]
 Average = Literal["micro", "macro"]
@@ -66,6 +66,8 @@ class _Stats(SumMetric):
 
     def update(self, output: Any, target: Any, loss: Any) -> None:
         """Take in one batch."""
+        if is_empty(target):
+            return
         found, true = yes(output, target, self.kind, self.threshold, self.top_k)
         self.add(
             target.shape[0],

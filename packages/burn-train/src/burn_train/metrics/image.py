@@ -10,7 +10,7 @@ import numpy as np
 from burn_std import ArgumentError, ShapeError
 from burn_std.dtypes import float32, float64
 from burn_tensor import Tensor, functional as F
-from burn_train.metrics.metric import Array, SumMetric
+from burn_train.metrics.metric import Array, SumMetric, is_empty
 
 
 class PSNR(SumMetric):
@@ -41,6 +41,8 @@ class PSNR(SumMetric):
 
     def update(self, output: Any, target: Any, loss: Any) -> None:
         """Take in one batch."""
+        if is_empty(target):
+            return
         n = output.shape[0]
         left = output.detach().to(float64) - target.to(float64)
         error = (left * left).reshape(n, -1).mean(dim=1).clamp(min=self.epsilon)
@@ -125,6 +127,8 @@ class SSIM(SumMetric):
 
     def update(self, output: Any, target: Any, loss: Any) -> None:
         """Take in one batch."""
+        if is_empty(target):
+            return
         whole, _ = self._of(output.detach().to(float32), target.to(float32))
         self.add(output.shape[0], whole=whole.to(float64).sum())
 
@@ -172,6 +176,8 @@ class MSSSIM(SSIM):
 
     def update(self, output: Any, target: Any, loss: Any) -> None:
         """Take in one batch."""
+        if is_empty(target):
+            return
         x, y = output.detach().to(float32), target.to(float32)
         product: Any = 1.0
         for scale, beta in enumerate(self.betas):

@@ -334,6 +334,8 @@ class LossMetric(SumMetric):
     def update(self, output: Any, target: Any, loss: Any) -> None:
         """Take in one batch."""
         size = batch_size(output, target)
+        if not size:  # its loss is a mean of nothing
+            return
         if loss.b.resource.backend.records:
             # One program for batches of all sizes.
             self.add(size, loss=wide(loss.detach()) * size)
@@ -402,6 +404,16 @@ def batch_size(*values: Any) -> int:
         if found:
             return found
     return 1 if all(getattr(v, "shape", None) == () for v in values) else 0
+
+
+def is_empty(target: Any) -> bool:
+    """Return whether there is nothing in a batch; a metric does not hear of it.
+
+    Args:
+        target: a tensor, an array or a list.
+    """
+    shape = getattr(target, "shape", None)
+    return bool(shape) and shape[0] == 0 if shape is not None else len(target) == 0
 
 
 def _count(name: str, state: Mapping[str, Tensor]) -> int:

@@ -8,7 +8,7 @@ import numpy as np
 
 from burn_std import ArgumentError
 from burn_train.metrics.confusion import Average, Kind
-from burn_train.metrics.metric import Array, HostMetric
+from burn_train.metrics.metric import Array, HostMetric, is_empty
 
 
 class _Curve(HostMetric):
@@ -29,6 +29,8 @@ class _Curve(HostMetric):
 
     def update(self, output: Any, target: Any, loss: Any) -> None:
         """Take in one batch."""
+        if is_empty(target):
+            return
         n = len(target)
         scores = np.asarray(output, np.float64).reshape(n, -1)
         if self.kind == "multiclass":

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from burn_std.dtypes import float64
-from burn_train.metrics.metric import Array, SumMetric
+from burn_train.metrics.metric import Array, SumMetric, is_empty
 
 
 class _Errors(SumMetric):
@@ -104,6 +104,8 @@ class R2Score(SumMetric):
 
     def update(self, output: Any, target: Any, loss: Any) -> None:
         """Take in one batch."""
+        if is_empty(target):
+            return
         y = target.to(float64)
         left = y - output.detach().to(float64)
         # Sums about a value near the mean lose no digits, as sums of squares would.

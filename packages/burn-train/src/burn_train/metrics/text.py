@@ -10,7 +10,7 @@ from typing import Any, Literal
 import numpy as np
 
 from burn_std import ArgumentError
-from burn_train.metrics.metric import Array, HostMetric
+from burn_train.metrics.metric import Array, HostMetric, is_empty
 
 Smoothing = Literal["none", "epsilon", "exponential"]
 
@@ -56,6 +56,8 @@ class _Totals(HostMetric):
 
     def update(self, output: Any, target: Any, loss: Any) -> None:
         """Take in one batch."""
+        if is_empty(target):
+            return
         found, true = sequences(output, self.pad), sequences(target, self.pad)
         rows = [self._row(f, t) for f, t in zip(found, true, strict=True)]
         self.collect(len(rows), rows=np.array(rows, np.float64).sum(0, keepdims=True))

@@ -1,0 +1,77 @@
+"""Objects with settings refuse what they lack; classes that are read by their dict refuse slots."""
+
+from __future__ import annotations
+
+import copy
+import inspect
+import pickle
+
+import pytest
+
+from burn_std import ArgumentError, Closed, need_dict
+
+
+class Box(Closed):
+    otherwise_set = {"cover": "Set box.lid."}
+
+    def __init__(self, lid: str = "open") -> None:
+        self.lid = lid
+        self._inside: list[int] = []
+
+    @property
+    def size(self) -> int:
+        return len(self._inside)
+
+
+class Chest(Box):
+    lock: str | None = None
+
+    def __init__(self) -> None:
+        super().__init__("shut")
+        self.key = "iron"  # after the base is made
+
+    def open(self) -> None:
+        self.lid, self._seen = "open", True
+
+
+def test_a_setting_that_there_is_not_is_refused() -> None:
+    box = Box()
+    box.lid = "shut"
+    with pytest.raises(AttributeError, match="Did you mean 'lid'"):
+        box.led = "shut"  # type: ignore[attr-defined]
+    with pytest.raises(AttributeError, match=r"Set box\.lid"):
+        box.cover = "shut"  # type: ignore[attr-defined]
+    with pytest.raises(AttributeError, match="property"):
+        box.size = 1  # type: ignore[misc]
+    assert sorted(n for n in vars(box) if n[0] != "_") == ["lid"]
+
+
+def test_a_derived_class_adds_its_own() -> None:
+    chest = Chest()
+    chest.open()
+    chest.key, chest.lock = "gold", "new"
+    for made in (copy.copy(chest), copy.deepcopy(chest), pickle.loads(pickle.dumps(chest))):
+        assert (made.key, made.lock, made.lid) == ("gold", "new", "open")
+        with pytest.raises(AttributeError):
+            made.kee = "x"
+
+
+def test_the_constructor_is_shown() -> None:
+    assert list(inspect.signature(Box).parameters) == ["lid"]
+    assert not inspect.signature(Closed).parameters
+
+
+def test_slots() -> None:
+    class Narrow:
+        __slots__ = ("x",)
+
+    class Wide(Narrow):
+        pass
+
+    class Empty:
+        __slots__ = ("__dict__", "__weakref__")
+
+    need_dict(Empty, "")
+    for cls in (Narrow, Wide):
+        with pytest.raises(ArgumentError, match="slots"):
+            need_dict(cls, "It is read.")
