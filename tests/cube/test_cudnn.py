@@ -375,6 +375,27 @@ def test_errors_name_the_remedy() -> None:
         call(backend, "conv", x, w, None, (1, 1), (1, 1), (1, 1), 1)
 
 
+def test_a_question_that_the_library_calls_wrong_is_told(caplog: pytest.LogCaptureFixture) -> None:
+    class Asked(Library):
+        word = "CUDNN_STATUS_NOT_SUPPORTED"
+
+        def refuses(self, graph: Graph) -> bool:
+            raise RuntimeError(f"{self.word}: at most so many")
+
+    x, w = normal("FLOAT", 2, 3, 6, 6), normal("FLOAT", 4, 3, 3, 3)
+    how = ((1, 1), (1, 1), (1, 1), 1)
+    want = F.conv2d(*(burn.tensor(v, device=FLEX) for v in (x, w)), padding=1).numpy()
+    for word, told in (("CUDNN_STATUS_NOT_SUPPORTED", 0), ("CUDNN_STATUS_BAD_PARAM", 2)):
+        caplog.clear()
+        backend = served(type("Says", (Asked,), {"word": word})())
+        for _ in range(2):  # once for each order of the elements
+            made = backend.to_numpy(call(backend, "conv", x, w, None, *how))
+            np.testing.assert_allclose(made, want, rtol=1e-5, atol=2e-5)
+        said = [r.getMessage() for r in caplog.records if r.name == "burn.cuda"]
+        assert len(said) == told
+        assert all(word in line and "x=(2, 3, 6, 6)" in line for line in said)
+
+
 def test_who_has_it(monkeypatch: pytest.MonkeyPatch) -> None:
     there = SimpleNamespace(origin="/site/cudnn/__init__.py")
     folder = SimpleNamespace(origin=None)

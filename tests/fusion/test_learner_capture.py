@@ -528,6 +528,39 @@ def test_metrics_that_cannot_be_captured_are_left_out_and_the_step_is_not(name, 
     assert sums["right"].item() == added["right"].item()
 
 
+class _ReadsLoss(SumMetric):
+    """A metric that reads, which no captured step can do."""
+
+    name = "reads"
+
+    def update(self, output, target, loss):
+        """Take in a batch."""
+        self.add(output.shape[0], seen=burn.tensor(float(loss.item())))
+
+
+@pytest.mark.parametrize("place", [0, 1, 3])
+@pytest.mark.parametrize("bad", [1, 2])
+def test_only_the_metric_that_cannot_be_captured_is_left_out(name, place, bad):
+    def run(capture):
+        learner, plain = _classifier(name, capture), burn.device(name)
+        metrics = [LossMetric(), Accuracy(), _Doubled()]
+        metrics[place:place] = [_ReadsLoss() for _ in range(bad)]
+        batch = (burn.tensor(X[:8], device=plain), burn.tensor(LABELS[:8], device=plain))
+        for epoch in range(2):
+            metrics = [m.fresh() for m in metrics] if epoch else metrics
+            for _ in range(20):
+                learner.train_step(batch, metrics)
+        held = [{n: t.tolist() for n, t in m.state_dict().items()} for m in metrics]
+        return repr((held, _bits(learner))), learner.captured
+
+    (one, captured), (other, _) = run(True), run(False)
+    assert one == other
+    assert captured.why is None and captured.replays >= 16
+    outside = [type(m) for m in captured._tally.outside]
+    # Of several that cannot be, none is found by leaving out one at a time.
+    assert outside == [_ReadsLoss] if bad == 1 else len(outside) == 5
+
+
 @pytest.mark.parametrize("accumulate", [2, 5])
 def test_gathered_gradients_of_parameters_that_are_frozen_in_the_middle(name, accumulate):
     def run(capture):

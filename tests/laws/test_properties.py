@@ -20,7 +20,7 @@ def things() -> Iterator[tuple[str, Any]]:
     yield "nothing", burn.ones(0)
     yield "bools", burn.ones(2, dtype=burn.bool_)
     yield "result", burn.ones(2, device=tracked).require_grad() * 2
-    yield "quantised", burn.ones(4, 4).quantize(burn.quantized("int8"))
+    yield "quantised", burn.ones(4, 4).quantize(burn.quantized(8))
     yield "lazy", nn.Parameter.lazy()
     yield "parameter", nn.Parameter(burn.ones(2))
     yield "twin", nn.Linear(2, 2).valid().weight

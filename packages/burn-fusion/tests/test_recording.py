@@ -156,3 +156,30 @@ def test_many_recorded_bytes_cut_a_program_at_places_of_its_content():
     # The content repeats, and so do the cuts.
     rounds = [b - a for a, b in itertools.pairwise(lengths[0])]
     assert len(rounds) > 2 and len(set(rounds)) == 1
+
+
+def test_a_step_that_a_signal_breaks_off_is_not_counted_on(fusion):
+    recorder = fusion.recorder
+
+    class Signalled:
+        """A lock where a signal comes in once, right after what it guards was done."""
+
+        def __init__(self, lock: Any) -> None:
+            self.lock, self.comes = lock, True
+
+        def __enter__(self) -> None:
+            self.lock.__enter__()
+
+        def __exit__(self, *about: object) -> None:
+            self.lock.__exit__(*about)
+            if self.comes and recorder.logs:
+                self.comes = False
+                raise KeyboardInterrupt
+
+    recorder.lock = Signalled(recorder.lock)
+    with pytest.raises(KeyboardInterrupt), fusion.step_log():
+        pass
+    assert (recorder.logs, recorder.tls.log) == (0, None)
+    with fusion.step_log():
+        assert recorder.logs == 1
+    assert recorder.logs == 0

@@ -213,17 +213,15 @@ class FusionBackend(Backend):
         recorder = self.recorder
         recorder.flush_open()
         log = StepLog(op)
-        with recorder.lock:
-            recorder.logs += 1
-        recorder.tls.log = log
         try:
+            recorder.count(log, True)
+            recorder.tls.log = log
             yield log
             recorder.flush_open()
             log.let_go()
         finally:
             recorder.tls.log = None
-            with recorder.lock:
-                recorder.logs -= 1
+            recorder.count(log, False)
 
     def whole_step(self, *about: Any) -> WholeStep:
         """Return the plans of a captured step as one function; see `WholeStep`."""

@@ -133,6 +133,7 @@ class Recorder:
         self.lost = None
         self.watched = False
         self.logs = 0
+        self.writing: set[Any] = set()
         self.waiting = deque()
         self.worked = perf_counter()
         self.often = 1 if native_mode() == "always" else OFTEN
@@ -165,6 +166,12 @@ class Recorder:
             self.ran = None if made is run else made
 
         return [taken, opening, ran]
+
+    def count(self, log: Any, opened: bool) -> None:
+        """Count a thread that writes down a step; twice counts once, as when a signal came."""
+        with self.lock:
+            (self.writing.add if opened else self.writing.discard)(log)
+            self.logs = len(self.writing)
 
     def work(self) -> None:
         """Do some of what waits: a run takes a little longer for a while, and none much longer."""

@@ -63,8 +63,11 @@ class _BatchNorm(Module):
         if not is_training():
             return F.batch_norm(input, mean, var, self.weight, self.bias, False, 0.0, self.eps)
         momentum = self.momentum
-        seen = (None, None) if momentum is None else (mean, var)
-        out = F.batch_norm(input, *seen, self.weight, self.bias, True, momentum or 0.0, self.eps)
+        own = momentum is not None
+        out = F.batch_norm(
+            input, mean if own else None, var if own else None, self.weight, self.bias, True,
+            momentum or 0.0, self.eps,
+        )  # fmt: skip
         # A batch that is refused, or holds nothing, is none that was seen.
         if updates_statistics() and 0 not in input.shape:
             count.set(count.detach() + 1)

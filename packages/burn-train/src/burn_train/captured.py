@@ -235,7 +235,10 @@ class _Tally:
         self.inside: list[_Heard] = []
         self.outside: list[Metric] = []
         self._given: list[Metric] = []
-        self._apart = False
+        # Of which classes they were, which of them are left out, and which were by themselves.
+        self._kinds: list[type] = []
+        self._apart: set[int] = set()
+        self._tried: list[int] = []
 
     @property
     def metrics(self) -> list[SumMetric]:
@@ -251,10 +254,12 @@ class _Tally:
         """
         if _same(self._given, metrics):
             return True
+        kinds = [type(m) for m in metrics]
+        if kinds != self._kinds:
+            self._kinds, self._apart, self._tried = kinds, set(), []
         inside = [
-            m for m in metrics
-            if isinstance(m, SumMetric) and not self._apart
-            and (own or type(m).__module__.startswith("burn_train."))
+            m for k, m in enumerate(metrics)
+            if isinstance(m, SumMetric) and k not in self._apart and (own or not _is_own(m))
         ]  # fmt: skip
         outside = [m for m in metrics if not any(m is i for i in inside)]
         alike = len(inside) == len(self.inside) and bool(outside) == bool(self.outside)
@@ -271,8 +276,21 @@ class _Tally:
         return True
 
     def leave_out(self) -> None:
-        """Let all of them hear of batches after the step: they cannot be captured."""
-        self._apart, self._given = True, []
+        """Let one of them hear of batches after the step, since they cannot be captured together.
+
+        It is another one each time, users' own first, until there is none left: then all of them.
+        """
+        known = [k for k, m in enumerate(self._given) if isinstance(m, SumMetric)]
+        known.sort(key=lambda k: not _is_own(self._given[k]))
+        left = [k for k in known if k not in self._tried]
+        self._apart = {left[0]} if left and len(known) > 1 else {*known}
+        self._tried += left[:1]
+        self._given = []
+
+
+def _is_own(metric: Metric) -> bool:
+    """Return whether a metric is of a user's class."""
+    return not type(metric).__module__.startswith("burn_train.")
 
 
 class _Rates:
