@@ -398,7 +398,7 @@ class Optimizer(Closed):
                 continue
             owner = self if group is None else group.optimizer
             state = owner._state_of(p) or owner._begin(model, p, begun)
-            if state["step"].b.resource is not p.b.resource:
+            if not owner._is_there(p, state):
                 state = owner._follow(p, state, followed)
             key = (id(owner), id(p.b.resource), p.dtype, id(state["step"]), tuple(state))
             part = parts.get(key)
@@ -439,16 +439,27 @@ class Optimizer(Closed):
         self._state[p] = state
         return state
 
+    def _is_there(self, p: Parameter, state: dict[str, Tensor]) -> bool:
+        """Return whether the state of a parameter is where that is, in its dtype."""
+        home, dtype = p.b.resource, p.dtype
+        return all(
+            t.b.resource is home and (t.dtype is dtype or name in self.shared)
+            for name, t in state.items()
+        )
+
     def _follow(
         self, p: Parameter, state: dict[str, Tensor], followed: dict[Any, Tensor]
     ) -> dict[str, Tensor]:
-        """Move the state of a parameter to where that went; counts that are one tensor stay one."""
+        """Bring the state of a parameter to its device and dtype; one count for many stays one."""
         made: dict[str, Tensor] = {}
         for name, t in state.items():
             key = (id(t), id(p.b.resource))
-            if key not in followed:
+            if t.b.resource is p.b.resource:
+                followed.setdefault(key, t)
+            elif key not in followed:
                 followed[key] = moved(t, p.device)
-            made[name] = followed[key]
+            there = followed[key]
+            made[name] = there if name in self.shared else there.to(p.dtype)
         self._state[p] = made
         return made
 
@@ -517,9 +528,13 @@ class Optimizer(Closed):
         """
         out: dict[str, Tensor] = {}
         owned = dict(self._owned(model))
+        followed: dict[Any, Tensor] = {}
         for path, p in model.named_parameters():
             owner = self._holder(owned.get(p))
-            for name, t in owner._state_of(p).items():
+            state = owner._state_of(p)
+            if state and not owner._is_there(p, state):
+                state = owner._follow(p, state, followed)
+            for name, t in state.items():
                 out[f"{path}.{name}"] = snapshot(t)
         return out
 
