@@ -1,9 +1,9 @@
 """Random surgery on a model between its captured steps: captured beside written out, bit for bit.
 
 A seed stands for a model, an optimizer and what is done to them between the steps: layers swapped,
-added and taken out, weights tied and untied, adapters, normed weights, other dtypes, records, masks,
-scopes around a step, copies of the optimizer, threads that read meanwhile. Views that are held keep
-their values.
+added and taken out, weights tied and untied, adapters, normed weights, other dtypes, records,
+masks, scopes around a step, copies of the optimizer, threads that read meanwhile. Views that are
+held keep their values.
 
     python -m tests.fusion.random_surgery --device cpu --first 0 --count 100
 """

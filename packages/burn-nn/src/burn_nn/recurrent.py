@@ -119,7 +119,7 @@ class _Recurrent(Module):
             )  # fmt: skip
         single = rank == 2
         x = input.unsqueeze(1) if single else input.transpose(0, 1) if self.batch_first else input
-        state = None if hx is None else self._state(x, hx, single)
+        begin = None if hx is None else self._state(x, hx, single)
         zeros = self._zeros(x) if hx is None else ()
         counts = None if lengths is None else _ends(name, x, lengths)
         ends = self._ends()
@@ -128,7 +128,7 @@ class _Recurrent(Module):
             outs = []
             for k, end in enumerate(ends):
                 at = layer * len(ends) + k
-                start = zeros if state is None else tuple(s[at] for s in state)
+                start = zeros if begin is None else tuple(s[at] for s in begin)
                 out, final = self._direction(
                     x, start, self._weights(layer, end), counts, (k == 1) != self.reverse
                 )
