@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from burn_std.errors import ArgumentError
 from burn_std.plugins import nearest
+
+if TYPE_CHECKING:
+    import inspect
 
 
 class _ClosedMeta(type):
@@ -16,6 +18,8 @@ class _ClosedMeta(type):
     @property
     def __signature__(cls) -> inspect.Signature:
         """The constructor's signature, which `__call__` below would hide from help()."""
+        import inspect  # only who asks needs it
+
         if cls.__init__ is object.__init__:  # type: ignore[misc]
             return inspect.Signature()
         whole = inspect.signature(cls.__init__)  # type: ignore[misc]

@@ -77,6 +77,19 @@ def linear(c: Call, g: Tensor, x: Tensor, weight: Tensor) -> Grads:
     return gx, gw, sum_to(c, g, c.shapes[2]) if c.need[2] else None
 
 
+@rule("quantized_matmul", saves="x:weight weight:x")
+def quantized_matmul(c: Call, g: Tensor, x: Tensor, weight: Tensor) -> Grads:
+    """dx = g W' of the floats W, dW = x' g (for the transpose g W and g' x), dbias = g summed."""
+    ops, gx, gw = c.ops, None, None
+    (turned,) = c.attrs
+    if c.need[0]:  # what is kept meanwhile is the quantised matrix
+        floats = ops.dequantize(weight, g.dtype)
+        gx = ops.matmul(g, floats if turned else transpose(c, floats))
+    if c.need[1]:
+        gw = _rows_product(c, g, x) if turned else _rows_product(c, x, g)
+    return gx, gw, sum_to(c, g, c.shapes[2]) if c.need[2] else None
+
+
 @rule("cross", saves="x y")
 def cross(c: Call, g: Tensor, x: Tensor, y: Tensor) -> Grads:
     """dx = y x g, dy = g x x (x: the cross product)."""
