@@ -10,10 +10,18 @@ import numpy as np
 import pytest
 
 import burn
-from burn_backend import Group, Part
+from burn_backend import GIVEN, Group, Part
 from burn_cube import client
 from burn_cube_backend.engine import Engine
+from burn_cube_backend.fused import FusedMap
 from burn_cube_backend.fused_joints import MOST_BOXES, FusedJoints, Written
+from burn_cube_backend.kernels.cross_entropy import (
+    cross_entropy,
+    cross_entropy_backward,
+    entropy_gradient,
+    entropy_kept,
+)
+from burn_cube_backend.plugin import interp, opencl
 from burn_std import dtypes as d
 from tests.cube.row_programs import bits
 from tests.cube.test_fusing_rows import kernels
@@ -231,3 +239,69 @@ def test_a_loss_with_other_numbers_hands_nothing_wrong_on() -> None:
     found = slope().numpy()
     with burn.no_fusion():
         assert slope().numpy().tobytes() == found.tobytes()
+
+
+@pytest.fixture(params=["interp", "opencl"])
+def planes(request: pytest.FixtureRequest) -> Engine:
+    """Return an engine whose device says that it is a GPU with planes; PoCL has none of these."""
+    if request.param == "opencl":
+        return opencl.create(0).engine
+    engine = interp.create(0).engine
+    runtime = engine.client.runtime
+    runtime.properties = replace(
+        runtime.properties, kind="gpu", capabilities=frozenset({"fp64", "planes"}), index=d.int32
+    )
+    return engine
+
+
+def _chain_of(source: Any, target: Any) -> Any:
+    """Return `(x * 0.5 + t > 0 ? ... : 1)` as a chain with a number and a tensor of rank 0."""
+    return Group(
+        (
+            Part(GIVEN, (), (), 0, source, source),
+            Part("cast", (0,), (target,), 0, source, target),
+            Part("full", (), (target,), 1, target, target),
+            Part("mul", (1, 2), (), 0, target, target),
+            Part("add", (3, -1), (), 0, target, target),
+            Part("gt", (4, 2), (), 0, target, d.bool_),
+            Part("where", (5, 4, 3), (), 0, target, target),
+        ),
+        (target,),
+        (6,),
+    )
+
+
+@pytest.mark.parametrize("columns", [7, 200])
+@pytest.mark.parametrize("wide", [False, True])
+def test_chains_of_a_loss_in_vectors_of_a_gpu(planes: Engine, columns: int, wide: bool) -> None:
+    f, h = d.float32, d.float16
+    source, target = (h, f) if wide else (f, h)
+    kind = np.float16 if wide else np.float32
+    x = planes.from_numpy(RNG.standard_normal((3, columns)).astype(kind), source)
+    y = planes.from_numpy(RNG.integers(0, columns, 3), d.int64)
+    shift = np.float32(0.25) if wide else np.float16(0.25)
+    back = np.float16(0.125) if wide else np.float32(0.125)
+    t, u = planes.from_numpy(np.array(shift), target), planes.from_numpy(np.array(back), source)
+    g = planes.from_numpy(np.array(shift), target)
+    before, after = _chain_of(source, target), _chain_of(target, source)
+
+    def alone(group: Group, value: Any, number: float, other: Any) -> Any:
+        (given, *parts) = group.parts
+        same = Part("cast", (-1,), (given.dtype,), 0, given.dtype, given.dtype)
+        moved = [
+            p._replace(inputs=tuple(i if i is None or i >= 0 else i - 1 for i in p.inputs))
+            for p in parts
+        ]
+        whole = Group((same, *moved), (given.dtype, *group.outside), group.outputs)
+        return FusedMap(planes, whole)(value, other, number)[0]
+
+    scores = alone(before, x, 0.5, t)
+    attrs = ("mean", None, -100, 0.1)
+    expected = cross_entropy(planes, scores, y, None, *attrs)
+    slope = cross_entropy_backward(planes, g, scores, y, None, *attrs)
+    chains = (before, [t], [0.5]), (after, [u], [2.0])
+    loss, kept = entropy_kept(planes, chains[0], None, x, y, None, *attrs)
+    made = entropy_gradient(planes, *chains, kept, g, x, y, None, *attrs)
+    pairs = [(loss, expected), (made, alone(after, slope, 2.0, u))]
+    for one, other in pairs:
+        assert planes.to_numpy(one).tobytes() == planes.to_numpy(other).tobytes()

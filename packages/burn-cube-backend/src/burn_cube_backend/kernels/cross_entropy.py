@@ -8,7 +8,7 @@ the gradient is one launch with one walk; it is what it finds out by itself othe
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from burn_cube import Kernel
@@ -19,7 +19,6 @@ from burn_cube_backend.kernels.create import filled
 from burn_cube_backend.kernels.elementwise import LANES
 from burn_cube_backend.kernels.epilogue import (
     Chain,
-    Change,
     Epilogue,
     EpilogueCode,
     Spec,
@@ -91,7 +90,7 @@ class _Scores:
         self.stays, self.spread = code.scalar("stays", self.kind), code.scalar("spread", self.kind)
         self.row = Row(code, s.how, length)
         self.base = self.row.number * step + offset
-        self.before = _change(code, s.before, "before_")
+        self.before = _chain(code, s, s.before, "before_")
 
     def fold(self, known: Sequence[Buf] = ()) -> None:
         """Find the greatest score and the sum of powers, or read them."""
@@ -106,7 +105,7 @@ class _Scores:
         if self.before is None:
             return at.load(self.x, self.base, self.kind)
         value = at.load(self.x, self.base, self.raw)
-        return self.before(value, at.place).cast(self.kind)
+        return self.before(value, at).cast(self.kind)
 
     def shifted(self, at: At) -> Val:
         """Return scores less the greatest."""
@@ -131,10 +130,23 @@ class _Scores:
         return valid, place, self.weight[place + self.weight0].cast(self.kind)
 
 
-def _change(code: Code, spec: Spec | None, name: str) -> Change | None:
+def _chain(
+    code: Code, s: Rows, spec: Spec | None, name: str
+) -> Callable[[Val, At], Val] | None:  # fmt: skip
     """Return the code of a chain, whose parameters are added."""
+    if spec is None:
+        return None
     # It reads nothing of a row beside the elements themselves.
-    return None if spec is None else EpilogueCode(code, spec, name).channel(code.at(0))
+    change = EpilogueCode(code, spec, name).channel(code.at(0))
+
+    def changed(value: Val, at: At) -> Val:
+        if at.width == 1 or s.how.vectors:
+            return change(value, at.place)
+        # Units of a GPU compute one by one what they load and store at once.
+        lanes = [Val(code, code.b.extract(value.op, k)) for k in range(at.width)]
+        return Val(code, code.b.vector(*[change(lane, at.place).op for lane in lanes]))
+
+    return changed
 
 
 def _kept_buffers(code: Code, s: Rows) -> list[Buf]:
@@ -193,7 +205,7 @@ def gradient_kernel(s: Rows) -> Kernel:
     total = code.buffer("weights", wide(s.source)) if s.mean else None
     g0, step = code.place("g_offset"), code.place("g_step")
     scores = _Scores(code, s)
-    after = _change(code, s.after, "after_")
+    after = _chain(code, s, s.after, "after_")
     row, kind = scores.row, scores.kind
     scores.fold(kept)
     valid, place, weight = scores.goal()
@@ -219,7 +231,7 @@ def gradient_kernel(s: Rows) -> Kernel:
         taken = at.numbers().eq(at.of(place)).pick(at.of(hit), at.of(code.const(0.0, kind)))
         made = made - taken
         if after is not None:
-            made = after(made.cast(s.source), at.place)
+            made = after(made.cast(s.source), at)
         at.store(out, start, made, s.out)
 
     row.each(slope)
