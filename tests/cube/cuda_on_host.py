@@ -147,8 +147,46 @@ def trained(name: str, capture: bool) -> list[Any]:
     return [np.array(losses), *(p.numpy() for p in model.parameters())]
 
 
+def results(name: str) -> dict[str, Any]:
+    """Return what operations make whose kernels have forms that only a GPU has."""
+    import burn
+
+    F, device = burn.functional, burn.device(name)
+    rng = np.random.default_rng(0)
+    # Enough elements for vectors.
+    left, right = (rng.standard_normal((160, 128)).astype(np.float32) for _ in range(2))
+    a, b, row = (burn.tensor(v, device=device) for v in (left, right, left[0]))
+    y = burn.tensor(rng.integers(0, 128, 160), device=device)
+    image = burn.tensor(rng.standard_normal((8, 16, 14, 14)).astype(np.float32), device=device)
+    packed = b.quantize(burn.quantized(4, block=32))
+    tracked = device.autodiff()
+
+    def slope(made: Any, x: Any) -> Any:
+        leaf = x.to_device(tracked).detach().require_grad()
+        return leaf.grad(made(leaf).sum().backward())
+
+    device.sync()
+    found = {
+        "vectors": a + b, "vectors of lines": a[:, 4:] * b[:, 4:] + row[4:], "odd": a[1:, 1:] * 2,
+        "turned": a[:128].t() + b[:128], "halves": (a.half() * row.half()).float(),
+        "joint": burn.cat([-a[:, 64:], a[:, :64]], -1) * b, "rim": F.pad(a, (1, 3, 2, 0)) * 2,
+        "loss": F.cross_entropy(a * 0.5, y), "columns": (a * b).sum(0),
+        "gradient of a loss": slope(lambda x: F.cross_entropy(x * 0.5, y.to_device(tracked)), a),
+        "norm": F.relu(F.batch_norm(image, None, None, training=True)),
+        "mean of planes": F.adaptive_avg_pool2d(image, (1, 1)),
+        "its gradient": slope(lambda x: F.adaptive_avg_pool2d(x, (1, 1)) ** 2, image),
+        "packed": F.linear(a[:3], packed),
+    }  # fmt: skip
+    return {key: value.numpy() for key, value in found.items()}
+
+
 def main() -> None:
     graphs = install(Path(sys.argv[1]))
+    made = {name: results(name) for name in ("flex", "cuda", "eager-cuda")}
+    for key, value in made["flex"].items():
+        for name in ("cuda", "eager-cuda"):
+            close = 2e-2 if key in ("halves", "packed") else 1e-4
+            np.testing.assert_allclose(made[name][key], value, close, close, err_msg=key)
     expected = trained("flex", False)
     for capture in (False, True):
         before = graphs.launched

@@ -305,3 +305,17 @@ def test_chains_of_a_loss_in_vectors_of_a_gpu(planes: Engine, columns: int, wide
     pairs = [(loss, expected), (made, alone(after, slope, 2.0, u))]
     for one, other in pairs:
         assert planes.to_numpy(one).tobytes() == planes.to_numpy(other).tobytes()
+
+
+@pytest.mark.parametrize("device", ["cpu", "opencl", "flex"])
+def test_a_loss_without_a_gradient_takes_what_makes_its_scores(device: str) -> None:
+    scores = RNG.standard_normal((9, 12)).astype(np.float32)
+    found = []
+    for stack in ("fusion", "eager"):
+        there = burn.device(device if (stack, device) == ("eager", "flex") else f"{stack}-{device}")
+        x = burn.tensor(scores, device=there)
+        y = burn.tensor(np.arange(9), device=there)
+        there.sync()
+        found.append([F.cross_entropy(x * 0.5, y, reduction=r).numpy() for r in ("mean", "none")])
+    for one, other in zip(*found, strict=True):
+        assert one.tobytes() == other.tobytes()

@@ -118,9 +118,7 @@ class _Losses:
         if not slopes and before is None:
             return
         kept = KEPT + loss.slot
-        self.units[k] = self._unit(forward, loss, [], before, None)
-        if slopes:
-            self.units[k].outputs.append(kept)  # type: ignore[union-attr]
+        self.units[k] = self._unit(forward, loss, [], before, None, [kept] if slopes else [])
         for b, after in zip(slopes, behind, strict=True):
             slope = self.units[b]
             assert slope is not None and not isinstance(slope, Fused)  # noqa: S101 - as above
@@ -187,9 +185,9 @@ class _Losses:
 
     def _unit(
         self, function: Any, step: Step, kept: list[int], before: Chain | None,
-        after: Chain | None,
+        after: Chain | None, handed: Sequence[int] = (),
     ) -> Fused:  # fmt: skip
-        """Return a step as a unit, with the chains around it."""
+        """Return a step as a unit, with the chains around it and slots of what it hands on."""
         chains = [chain for chain in (before, after) if chain is not None]
         steps = [s for c in chains if c is before for s in c.steps if not s.is_number]
         steps += [step, *[s for c in chains if c is after for s in c.steps if not s.is_number]]
@@ -198,19 +196,20 @@ class _Losses:
         given = [*kept, *[names.get(s, s) for s in step.inputs]]
         there = [slot for slot in given if slot is not None]
         unit.inputs = [*there, *[s for c in chains for s in c.others]]
-        unit.outputs = [step.slot if after is None else after.outs[0]]
+        unit.outputs = [step.slot if after is None else after.outs[0], *handed]
         unit.run_time = [(step.slot, j) for j in step.run_time()]
         unit.run_time += [place for c in chains for place in c.numbers()]
         groups = [None if c is None else c.group(self.tensor) for c in (before, after)]
         unit.kernel = _called(
-            function, [slot is None for slot in given], step.static, len(step.run_time()), groups
-        )
+            function, [slot is None for slot in given], step.static, len(step.run_time()), groups,
+            len(unit.outputs),
+        )  # fmt: skip
         return unit
 
 
 def _called(
     function: Any, absent: Sequence[bool], static: tuple[Any, ...], run_time: int,
-    groups: Sequence[Group | None],
+    groups: Sequence[Group | None], results: int,
 ) -> Any:  # fmt: skip
     """Return a function of the inputs that are there, numbers of chains, and run-time values.
 
@@ -220,6 +219,7 @@ def _called(
         static: its static attributes.
         run_time: how many others it has.
         groups: the chains.
+        results: how many are wanted.
     """
     sizes = [(0, 0) if g is None else (len(g.outside), sum(p.numbers for p in g.parts))
              for g in groups]  # fmt: skip
@@ -238,6 +238,6 @@ def _called(
             for g, (n, m) in zip(groups, sizes, strict=True)
         ]
         made = function(*chains, *own, *static, *late[:run_time])
-        return made if isinstance(made, tuple) else (made,)
+        return made[:results] if isinstance(made, tuple) else (made,)
 
     return called
