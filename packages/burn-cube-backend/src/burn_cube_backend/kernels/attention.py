@@ -127,7 +127,7 @@ def weights_kernel(kind: DType, mask: Mask, how: Layout) -> Kernel:
         at.store(x, base, value, kind)
         return value
 
-    (top,) = row.fold(("max", kind), body=seen)
+    (top,) = row.fold(("top", kind), body=seen)
     top = top.eq(float("-inf")).pick(0.0, top)
 
     def power(at: At) -> Val:

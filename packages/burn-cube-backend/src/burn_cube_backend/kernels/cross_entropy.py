@@ -97,7 +97,7 @@ class _Scores:
         if known:
             self.top, self.total = (buf[self.row.number] for buf in known)
             return
-        (self.top,) = self.row.fold(("max", self.kind), body=lambda at: self.score(at))
+        (self.top,) = self.row.fold(("top", self.kind), body=lambda at: self.score(at))
         (self.total,) = self.row.fold(("add", self.kind), body=self.power)
 
     def score(self, at: At) -> Val:

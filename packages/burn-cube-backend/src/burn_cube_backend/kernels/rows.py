@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from burn_cube import Vector
 from burn_cube_backend.code import UNITS, Buf, Code, Val
 from burn_cube_backend.engine import Engine
+from burn_cube_backend.lanes import picked
 from burn_cube_backend.tiles import PLANE
 from burn_std import DType, dtypes as d
 
@@ -21,7 +22,7 @@ from burn_std import DType, dtypes as d
 LANES, STEPS = 16, 2
 # Elements that a unit of a GPU takes at once, and rows up to which one plane is enough.
 NEAR, SHORT = 4, 1024
-_START = {"max": float("-inf"), "add": 0.0}
+_START = {"top": float("-inf"), "add": 0.0}
 
 
 class Layout(NamedTuple):
@@ -141,7 +142,8 @@ class Row:
         """Return folds of what the body gives at every place, in one walk.
 
         Args:
-            parts: operation (`max` or `add`) and dtype of each fold.
+            parts: operation and dtype of each fold: `add`, or `top`, the greatest, which may lose
+                a NaN: what is computed from it with all elements has the NaN again.
             body: returns one value for each of them.
         """
         code, width = self.code, self.how.width
@@ -159,10 +161,10 @@ class Row:
             values = made if isinstance(made, tuple) else (made,)
             for k, ((op, _), value) in enumerate(zip(parts, values, strict=True)):
                 if at.width == 1:
-                    single[k].set(single[k].get().call(op, value))
+                    single[k].set(self._met(op, single[k].get(), value))
                 else:
                     slot = many[k][part]
-                    code.b.set(slot, Val(code, code.b.get(slot)).call(op, value).op)
+                    code.b.set(slot, self._met(op, Val(code, code.b.get(slot)), value).op)
 
         self._walk(step, STEPS)
         out = [s.get() for s in single]
@@ -170,15 +172,25 @@ class Row:
             op = parts[number][0]
             total = Val(code, code.b.get(slots[0]))
             for slot in slots[1:]:
-                total = total.call(op, Val(code, code.b.get(slot)))
-            lanes = [Val(code, code.b.extract(total.op, k)) for k in range(width)]
-            while len(lanes) > 1:
-                half = len(lanes) // 2
-                lanes = [a.call(op, b) for a, b in zip(lanes[:half], lanes[half:], strict=True)]
-            out[number] = lanes[0].call(op, out[number])
+                total = self._met(op, total, Val(code, code.b.get(slot)))
+            # Halves meet halves, in vectors: lane by lane there would be fifteen steps for four.
+            half = width // 2
+            while half > 1:
+                high = picked((total,), range(half, 2 * half))
+                total = self._met(op, picked((total,), range(half)), high)
+                half //= 2
+            low, high = (Val(code, code.b.extract(total.op, k)) for k in range(2))
+            out[number] = self._met(op, self._met(op, low, high), out[number])
         if self.unit is None:
             return out
         return [self._together(op, t, value) for (op, t), value in zip(parts, out, strict=True)]
+
+    def _met(self, op: str, a: Val, b: Val) -> Val:
+        """Return what a fold makes of two values."""
+        if op != "top":
+            return a.call(op, b)
+        # One instruction of a processor, where a maximum that keeps a NaN is four.
+        return (a > b).pick(a, b) if self.how.vectors else a.call("max", b)
 
     def _together(self, op: str, dtype: DType, value: Val) -> Val:
         """Fold the values of all units of the cube; every unit gets the result."""
@@ -194,7 +206,7 @@ class Row:
         half = UNITS // 2
         while half:
             with code.when(unit < half):
-                shared[unit] = shared[unit].call(op, shared[unit + half])
+                shared[unit] = self._met(op, shared[unit], shared[unit + half])
             code.barrier()
             half //= 2
         made = code.local(dtype)
@@ -230,7 +242,7 @@ class Row:
         while step < units:
             by = code.const(step, d.int32).op
             other = Val(code, code.b.plane("shuffle_xor", found.get().op, by))
-            found.set(found.get().call(op, other))
+            found.set(self._met(op, found.get(), other))
             step *= 2
         return found.get()
 

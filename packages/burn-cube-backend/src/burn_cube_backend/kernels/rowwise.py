@@ -44,7 +44,7 @@ def softmax_row(row: Row, log: bool, kind: DType, ends: Ends, room: Buf | None, 
         room: memory in which powers wait until their sum is known, None computes them twice.
         start: where the row begins there.
     """
-    (top,) = row.fold(("max", kind), body=ends.first)
+    (top,) = row.fold(("top", kind), body=ends.first)
 
     def power(at: At) -> Val:
         made = (ends.again(at) - at.of(top)).call("exp")
@@ -151,7 +151,7 @@ def norm_row(
             value = ends.first(at)
             return value, value.call("abs")
 
-        total, largest = row.fold(("add", kind), ("max", kind), body=read)
+        total, largest = row.fold(("add", kind), ("top", kind), body=read)
         mean = total / count
         # Differences of huge elements are made small, so that their squares do not overflow.
         small = (largest > _HUGE).pick(code.const(1 / _HUGE, kind), 1.0)
