@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from burn_cube_backend.engine import Engine
 from burn_cube_backend.geometry import Ints, dense, size_of
-from burn_cube_backend.kernels import direct_kernels as dk, direct_weight as dw
+from burn_cube_backend.kernels import depthwise, direct_kernels as dk, direct_weight as dw
 from burn_cube_backend.kernels.create import filled
 from burn_cube_backend.kernels.epilogue import Epilogue
 from burn_cube_backend.kernels.maps import write
@@ -60,6 +60,12 @@ def two(sizes: Ints, fill: int) -> tuple[int, int]:
     return (sizes[0], sizes[1]) if len(sizes) == 2 else (fill, sizes[0])
 
 
+def geometry(weight: Ints, stride: Ints, padding: Ints, dilation: Ints) -> depthwise.Geometry:
+    """Return how windows lie, in two dims."""
+    sizes = two(weight[2:], 1), two(stride, 1), two(padding, 0), two(dilation, 1)
+    return depthwise.Geometry(*sizes)
+
+
 def rows_for(outs: int) -> int:
     """Return the output channels of a panel."""
     return 8 if outs > 2 else 1
@@ -85,6 +91,10 @@ def forward(
     made = engine.empty(full, x.dtype)
     if not made.size:
         return made
+    if groups == w.shape[0] == x.shape[1]:
+        lies = geometry(w.shape, stride, padding, dilation)
+        if depthwise.forward(engine, x, w, bias, flat(made), lies, epilogue):
+            return made
     o, c, *taps = w.strides
     outs = w.shape[0] // groups
     kernels = w.view((groups, outs, *w.shape[1:]), (o * outs, o, c, *taps))
@@ -197,6 +207,12 @@ def input_grad(
     if not g.size or not size_of(shape):
         return filled(engine, g.dtype, shape, 0)
     g, w = flat(engine.row_major(g)), flat(weight)
+    if groups == w.shape[0] == shape[1]:
+        made = engine.empty(shape, g.dtype)
+        if depthwise.input_grad(
+            engine, g, w, flat(made), geometry(w.shape, stride, padding, dilation)
+        ):
+            return made
     o, c, *steps = w.strides
     outs, channels = w.shape[0] // groups, w.shape[1]
     how = two(stride, 1), two(padding, 0), two(dilation, 1)
@@ -238,6 +254,11 @@ def weight_grad(
     if not g.size or not x.size or not size_of(shape):
         return filled(engine, x.dtype, shape, 0)
     g, x = flat(engine.row_major(g)), flat(engine.row_major(x))
+    if groups == shape[0] == x.shape[1]:
+        lies = geometry(shape, stride, padding, dilation)
+        near = depthwise.weight_grad(engine, g, x, lies, shape)
+        if near is not None:
+            return near
     dtype, threads = x.dtype, engine.client.properties.units
     outs, channels = shape[0] // groups, shape[1]
     height = rows_for(outs)

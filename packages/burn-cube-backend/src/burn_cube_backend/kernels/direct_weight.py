@@ -31,7 +31,7 @@ def watched(bad: Cell, value: Val) -> Val:
 
 def total(v: Val) -> Val:
     """Return the sum of lanes."""
-    width = LANES
+    width: int = v.op.type.width
     while width > 2:
         width //= 2
         v = picked((v,), range(width)) + picked((v,), range(width, 2 * width))
