@@ -24,6 +24,8 @@ WAYS = {
     "windows": (3, 4, 12, 9, 5, 2, 2, 1),
     "first layer": (1, 1, 28, 32, 3, 1, 0, 1),
     "depthwise": (2, 8, 9, 8, 3, 1, 1, 8),
+    "depthwise in vectors": (2, 4, 21, 4, 3, 1, 1, 4),
+    "depthwise, steps of two": (2, 4, 37, 4, 5, 2, 2, 4),
     "groups": (2, 8, 9, 12, 3, 1, 1, 4),
     "narrow": (2, 3, 3, 5, 3, 1, 0, 1),
 }

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
 from burn_cube_backend.engine import Engine
@@ -15,7 +14,8 @@ from burn_cube_backend.kernels.depthwise_kernels import (
     sums_kernel,
 )
 from burn_cube_backend.kernels.epilogue import Epilogue
-from burn_cube_backend.kernels.reduce import reduce, reducer
+from burn_cube_backend.kernels.reduce import reduce
+from burn_cube_backend.kernels.reduction import Reducer
 from burn_cube_backend.lanes import LANES
 from burn_cube_backend.payload import CubeTensor
 
@@ -144,7 +144,7 @@ def forward(
     how: Geometry, epilogue: Epilogue | None,
 ) -> bool:  # fmt: skip
     """Write a convolution of x [N, C, H, W] with w [C, 1, *K]; False where it would not be fast."""
-    plan = forward_plan(x, how, made.shape[2:])
+    plan = forward_plan(x, how, (made.shape[2], made.shape[3]))
     if plan is None:
         return False
     _summed(engine, plan, (1, 1), x, w, bias, made, epilogue)
@@ -155,7 +155,7 @@ def input_grad(
     engine: Engine, g: CubeTensor, w: CubeTensor, made: CubeTensor, how: Geometry
 ) -> bool:
     """Write the gradient of the input; False where it would not be fast."""
-    plan = input_plan(g, how, made.shape[2:])
+    plan = input_plan(g, how, (made.shape[2], made.shape[3]))
     if plan is None:
         return False
     _summed(engine, plan, how.stride, g, w, None, made, None)
@@ -166,16 +166,16 @@ def weight_grad(
     engine: Engine, g: CubeTensor, x: CubeTensor, how: Geometry, shape: Ints
 ) -> CubeTensor | None:
     """Return the gradient of the weight of a shape; None where it would not be fast."""
-    out: Sequence[int] = g.shape[2:]
-    plan = forward_plan(x, how, (out[0], out[1]), 1)
+    out = (g.shape[2], g.shape[3])
+    plan = forward_plan(x, how, out, 1)
     if plan is None:
         return None
-    bands = bands_of(engine, plan, x, (out[0], out[1]))
+    bands = bands_of(engine, plan, x, out)
     scratch = engine.flat(bands.tasks * bands.slot, x.dtype)
     pieces = x.shape[0] * bands.bands
     parts = engine.empty((pieces, *shape), x.dtype)
     engine.cubes(
         products_kernel, (plan,), bands.tasks,
-        [parts.buf, g.buf, x.buf, scratch, *_numbers(bands, x, (out[0], out[1])), g.offset],
+        [parts.buf, g.buf, x.buf, scratch, *_numbers(bands, x, out), g.offset],
     )  # fmt: skip
-    return reduce(engine, reducer("sum", x.dtype), parts, (0,), False)
+    return reduce(engine, Reducer("sum", *(x.dtype,) * 4), parts, (0,), False)

@@ -1,14 +1,14 @@
 """Kernels of convolutions of which each channel has a window of its own, and of their gradients.
 
 There is no depth to multiply over, so the time goes into moving: a plane of the input is brought
-into the memory of a task once, with zeros around it and, for windows two apart, even and odd columns
-by themselves; a vector of outputs is a sum over taps of vectors that stand there, and is written
-where it belongs. The last vector of a row overlaps the one before.
+into the memory of a task once, with zeros around it and, for windows two apart, even and odd
+columns by themselves; a vector of outputs is a sum over taps of vectors that stand there, and is
+written where it belongs. The last vector of a row overlaps the one before.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from functools import partial
 from typing import NamedTuple
@@ -135,9 +135,7 @@ class Near:
     def _apart(self, x: Buf, source: Val, to: Val) -> None:
         """Write a row of which even and odd columns come to stand by themselves."""
         code, width, pad = self.code, self.p.near, self.p.pad[1]
-        places = [
-            to + self.s.pitch * ((pad + odd) % 2) + (pad + odd) // 2 for odd in range(2)
-        ]
+        places = [to + self.s.pitch * ((pad + odd) % 2) + (pad + odd) // 2 for odd in range(2)]
         pairs = self.s.width // 2
         with overlapping(code, pairs, width) as k:
             first, second = (load(x, source + k * 2 + n * width, width) for n in range(2))
@@ -212,9 +210,9 @@ def sums_kernel(p: Plan, wide: tuple[int, int], biased: bool, then: Spec | None 
                 with code.when((whole * wide[1]).ne(width)):
                     group.write(job.first, row, whole, 1, block, height, width)
 
-        with code.when(job.have >= p.block) as branch:
-            with code.loop(code.at(0), job.have, code.at(p.block)) as row:
-                rows(row.call("min", job.have - p.block), p.block)
+        block = code.at(p.block)
+        with code.when(job.have >= block) as branch, code.loop(code.at(0), job.have, block) as row:
+            rows(row.call("min", job.have - block), p.block)
         with code.otherwise(branch), code.loop(code.at(0), job.have) as row:
             rows(row, 1)
     return code.finish()
@@ -247,7 +245,7 @@ class _Group:
             y = begin + down
             at = (self.head + y) * width + k * self.wide[1]
             if len(values) > 1:
-                values = together(values[0], values[1])
+                values = list(together(values[0], values[1]))
             # With an odd number of rows the last ones have no neighbour either.
             there = self.near.code.when(y < height) if self.wide[0] > 1 else nullcontext()
             with there:
@@ -280,38 +278,43 @@ def products_kernel(p: Plan) -> Kernel:
     s, g_offset = Sizes.of(code), code.place("g_offset")
     task = code.special("cube_pos")
     near = Near(code, p, s, scratch, task * s.slot)
-    ((*down,), (*across,)) = p.down[0], p.across[0]
-    taps = [(i, j) for i in down for j in across]
-    lanes = p.lanes
-    vector = Vector(p.dtype, lanes)
-    numbers = Val(code, code.b.vector(*[code.at(k).op for k in range(lanes)]))
+    taps = [(i, j) for i in p.down[0] for j in p.across[0]]
     with each_job(code, s, task) as job:
         near.fill(x, job)
-        head = g_offset + (job.plane * s.out_height + job.first) * s.out_width
         image = job.plane // s.channels
         number = (image * s.bands + job.first // s.rows) * s.channels + job.channel
+        head = g_offset + (job.plane * s.out_height + job.first) * s.out_width
         for first in range(0, len(taps), SUMS):
             some = taps[first : first + SUMS]
-            cells = [Cell(code, p.dtype, lanes) for _ in some]
-
-            def add(row: Val, k: Val, kept: Val | None) -> None:
-                one = load(g, head + row * s.out_width + k, lanes)
-                if kept is not None:
-                    one = kept.pick(one, code.const(0, vector))
-                for cell, (i, j) in zip(cells, some, strict=True):
-                    read = load(near.near, near.at(row * p.step, i.shift, j) + k, lanes)
-                    if kept is not None:
-                        read = kept.pick(read, code.const(0, vector))
-                    cell.set(fma(one, read, cell.get()))
-
-            with code.loop(code.at(0), job.have) as row:
-                whole = s.out_width // lanes * lanes
-                with code.loop(code.at(0), whole, code.at(lanes)) as k:
-                    add(row, k, None)
-                with code.when(whole < s.out_width):
-                    # Lanes that the vector before had do not count again.
-                    last = s.out_width - lanes
-                    add(row, last, numbers >= splat(whole - last, lanes))
-            for n, cell in enumerate(cells):
-                out[number * len(taps) + first + n] = total(cell.get())
+            for n, value in enumerate(_products(near, g, head, job.have, some)):
+                out[number * len(taps) + first + n] = value
     return code.finish()
+
+
+def _products(
+    near: Near, g: Buf, head: Val, have: Val, taps: Sequence[tuple[Down, Across]]
+) -> list[Val]:
+    """Return the sums of g, of which a band begins at `head`, times what each tap reads."""
+    code, p, count = near.code, near.p, near.s.out_width
+    lanes, none = p.lanes, code.const(0, Vector(p.dtype, p.lanes))
+    numbers = Val(code, code.b.vector(*[code.at(k).op for k in range(lanes)]))
+    cells = [Cell(code, p.dtype, lanes) for _ in taps]
+
+    def add(row: Val, k: Val, kept: Val | None) -> None:
+        one = load(g, head + row * count + k, lanes)
+        if kept is not None:
+            one = kept.pick(one, none)
+        for cell, (i, j) in zip(cells, taps, strict=True):
+            read = load(near.near, near.at(row * p.step, i.shift, j) + k, lanes)
+            # Zero times what is not finite is not zero.
+            cell.set(fma(one, read if kept is None else kept.pick(read, none), cell.get()))
+
+    with code.loop(code.at(0), have) as row:
+        whole = count // lanes * lanes
+        with code.loop(code.at(0), whole, code.at(lanes)) as k:
+            add(row, k, None)
+        with code.when(whole < count):
+            # Lanes that the vector before had do not count again.
+            last = count - lanes
+            add(row, last, numbers >= splat(whole - last, lanes))
+    return [total(cell.get()) for cell in cells]
