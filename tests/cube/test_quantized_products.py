@@ -9,7 +9,9 @@ import pytest
 
 import burn
 from burn import functional as F
-from burn_cube_backend.kernels import quantized_matmul, quantized_rows
+from burn_cube.emit.cuda import emit_cuda
+from burn_cube_backend.kernels import quantized_matmul, quantized_rows, quantized_units
+from burn_std import dtypes as d
 
 SCHEMES = [
     burn.quantized(bits, symmetric=symmetric, block=block)
@@ -60,12 +62,12 @@ def test_linear(device: burn.Device, scheme: burn.DType, extent: int, depth: int
 @pytest.mark.parametrize("scheme", SCHEMES, ids=lambda s: s.name)
 def test_matrices_that_are_not_turned(device: burn.Device, scheme: burn.DType) -> None:
     dice = np.random.default_rng(0)
-    for shape in ((96, 66), (31, 7)):
+    for shape in ((96, 66), (31, 7), (9, 192), (40, 41), (33, 128)):
         q = burn.tensor(dice.standard_normal(shape).astype(np.float32), device=device).quantize(
             scheme
         )
         floats = q.dequantize().numpy()
-        for lead in ((), (1,), (2, 3)):
+        for lead in ((), (1,), (2, 4), (3,)):
             host = dice.standard_normal((*lead, shape[0])).astype(np.float32)
             x = burn.tensor(host, device=device)
             close(x @ q, x, floats, None, False)
@@ -131,7 +133,8 @@ def test_the_bytes_are_read_inside(monkeypatch: pytest.MonkeyPatch) -> None:
     inner = quantized_rows.product
     monkeypatch.setattr(quantized_rows, "product", lambda *a: seen.append(a[1].shape) or inner(*a))
     assert F.linear(burn.ones(2, 4, 256, device=device), q).shape == (2, 4, 256)
-    assert seen == [(8, 256)]
+    assert (burn.ones(5, 256, device=device) @ q).shape == (5, 256)
+    assert seen == [(8, 256), (5, 256)]
 
 
 def test_gradients(device: burn.Device) -> None:
@@ -146,3 +149,12 @@ def test_gradients(device: burn.Device) -> None:
     g = 2 * (host @ floats.T)
     np.testing.assert_allclose(x.grad(grads).numpy(), g @ floats, rtol=1e-4, atol=1e-3)
     np.testing.assert_allclose(w.grad(grads).numpy(), g.T @ host, rtol=1e-4, atol=1e-3)
+
+
+@pytest.mark.parametrize("bits", [4, 8])
+@pytest.mark.parametrize("width", [1, 8])
+def test_units_of_a_gpu_read_several_bytes_at_once(bits: int, width: int) -> None:
+    spec = quantized_units.Spec(bits, True, d.bfloat16, d.float16, 3, width, True, d.int32)
+    text = emit_cuda(quantized_units.units_kernel(spec))
+    assert "quantized_units" in text
+    assert text.count("__syncthreads") >= 8

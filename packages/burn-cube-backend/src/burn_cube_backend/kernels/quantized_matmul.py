@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from burn_cube_backend.engine import Engine
 from burn_cube_backend.geometry import dense, reshaped, size_of
-from burn_cube_backend.kernels import integers, quantized_rows, quantized_units
+from burn_cube_backend.kernels import quantized_rows, quantized_units
 from burn_cube_backend.kernels.maps import computed, converted, write
 from burn_cube_backend.kernels.matmul import linear, matmul
 from burn_cube_backend.kernels.quantize import dequantize
@@ -28,34 +28,31 @@ def quantized_matmul(
     engine: Engine, x: CubeTensor, weight: QuantTensor, bias: CubeTensor | None, transpose: bool
 ) -> CubeTensor:
     """X times the floats of a quantised matrix, each rounded to the dtype of x, plus bias."""
-    if transpose and size_of(weight.shape) >= LEAST and size_of(x.shape):
-        rows = size_of(x.shape[:-1])
-        made = _few(engine, x, weight, bias, rows)
+    if size_of(weight.shape) >= LEAST and size_of(x.shape):
+        made = _few(engine, x, weight, bias, transpose)
         if made is not None:
             return made
-        parts = _panels(engine, weight)
+        parts = _panels(engine, weight) if transpose else []
         if len(parts) > 1:
             return _by_panels(engine, x, parts, weight.shape[0], bias)
     return _whole(engine, x, weight, bias, transpose)
 
 
 def _few(
-    engine: Engine, x: CubeTensor, weight: QuantTensor, bias: CubeTensor | None, rows: int
+    engine: Engine, x: CubeTensor, weight: QuantTensor, bias: CubeTensor | None, transpose: bool
 ) -> CubeTensor | None:
     """Return the product where few rows make the bytes of the matrix the time, else None."""
-    on_cpu = engine.client.name == "cpu"
-    if rows > (quantized_rows.FEW if on_cpu else quantized_units.FEW) or x.dtype is d.float64:
+    way = quantized_rows if engine.client.name == "cpu" else quantized_units
+    rows, depth = size_of(x.shape[:-1]), x.shape[-1]
+    if rows > way.FEW or x.dtype is d.float64:
         return None
-    if on_cpu and not integers.fits(weight):
-        return None
-    extent, depth = weight.shape
+    extent = weight.shape[0 if transpose else 1]
     fused = bias is not None and bias.shape == (extent,) and x.dtype is d.float32
     steps = reshaped(x.shape, x.strides, (rows, depth))
     flat = engine.row_major(x) if steps is None else x
     flat = flat.view((rows, depth), (depth, 1) if steps is None else steps)
-    product = quantized_rows.product if on_cpu else quantized_units.product
     plus = engine.row_major(bias) if fused and bias is not None else None
-    made = product(engine, flat, weight, plus)
+    made = way.product(engine, flat, weight, plus, transpose)
     if made is None:
         return None
     shape = (*x.shape[:-1], extent)

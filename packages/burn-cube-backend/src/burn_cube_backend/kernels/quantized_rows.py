@@ -1,9 +1,10 @@
 """Products of few rows by a quantised matrix on the cpu: its bytes are read inside the product.
 
-The matrix is [out, in], a transposed weight, so sums run along its rows. Each integer becomes the
-float that `dequantize` makes of it, rounded as there, and only then is multiplied. Of two values in
-a byte one belongs to an even place: the even and the odd places of the left rows lie apart, so that
-a vector of bytes meets two vectors of them.
+Each integer becomes the float that `dequantize` makes of it, rounded as there, and only then is
+multiplied. Two kernels: `rows` for [out, in], a transposed weight, whose sums run along its rows,
+and `columns` for [in, out], whose sums are neighbours. Of two values in a byte one belongs to an
+even place: for `rows` the even and the odd places of the left rows lie apart, so that a vector of
+bytes meets two vectors of them; `columns` puts its sums in turn before they are written.
 """
 
 from __future__ import annotations
@@ -13,10 +14,10 @@ from typing import NamedTuple
 from burn_cube import Kernel
 from burn_cube_backend.code import Code, Local, Val
 from burn_cube_backend.engine import Engine
-from burn_cube_backend.kernels.integers import Integers, blocks_of
+from burn_cube_backend.kernels.integers import Integers, blocks_of, fits
 from burn_cube_backend.kernels.maps import copied
 from burn_cube_backend.kernels.narrow import added
-from burn_cube_backend.lanes import LANES, Cell, fma, load, splat
+from burn_cube_backend.lanes import LANES, Cell, fma, load, splat, store, together
 from burn_cube_backend.payload import CubeTensor
 from burn_cube_backend.quant import QuantTensor
 from burn_std import DType, dtypes as d
@@ -115,17 +116,103 @@ def rows_kernel(s: Spec) -> Kernel:
     return code.finish()
 
 
+def columns_kernel(s: Spec) -> Kernel:
+    """Write a product of rows by a quantised matrix; a tile has vectors of bytes side by side."""
+    code, per = Code("quantized_columns", d.int64, 1), 8 // s.bits
+    out, x = code.buffer("out", d.float32), code.buffer("x", s.dtype)
+    w = code.buffer("w", d.uint8 if s.bits == 4 else d.int8)
+    scale = code.buffer("scale", d.float32)
+    zero = code.buffer("zero", d.int8) if s.affine else None
+    bias = code.buffer("bias", d.float32) if s.biased else None
+    rows, depth, line, tiles = (code.place(p) for p in ("rows", "depth", "line", "tiles"))
+    x_row, x_step = code.place("x_row"), code.place("x_step")
+    x0, w0, scale0, zero0, bias0 = (
+        code.place(f"{p}_offset") for p in ("x", "w", "scale", "zero", "bias")
+    )
+    step, piece = code.place("step"), code.place("piece")
+    number = code.special("cube_pos")
+    tile = number // tiles
+    first = (number - tile * tiles) * s.rows
+    lefts = [x0 + (first + r).call("min", rows - 1) * x_row for r in range(s.rows)]
+    # A tile with too few vectors computes its last one again.
+    starts = [((tile * s.columns + c) * LANES).call("min", line - LANES) for c in range(s.columns)]
+    integers = Integers(s.bits, s.dtype)
+    sums = [[[Cell(code, d.float32) for _ in range(per)] for _ in starts] for _ in lefts]
+    blocks = [start // piece for start in starts]
+    with code.loop(0, depth) as k:
+        made = []
+        for start, block in zip(starts, blocks, strict=True):
+            at = k * step + block
+            shift = None if zero is None else splat(zero[zero0 + at].cast(d.int32))
+            memory = load(w, w0 + k * line + start)
+            made.append(integers.floats(memory, splat(scale[scale0 + at]), shift))
+        for cells, left in zip(sums, lefts, strict=True):
+            given = splat(x[left + k * x_step].cast(d.float32))
+            for pair, floats in zip(cells, made, strict=True):
+                for total, value in zip(pair, floats, strict=True):
+                    total.set(fma(given, value, total.get()))
+    for r, cells in enumerate(sums):
+        with code.when(first + r < rows):
+            for start, pair in zip(starts, cells, strict=True):
+                found = [total.get() for total in pair]
+                for n, value in enumerate(found if per == 1 else together(*found)):
+                    at = start * per + n * LANES
+                    if bias is not None:
+                        value = value + load(bias, bias0 + at)
+                    store(out, (first + r) * line * per + at, value)
+    return code.finish()
+
+
 def product(
-    engine: Engine, x: CubeTensor, weight: QuantTensor, bias: CubeTensor | None
-) -> CubeTensor:
-    """Return x [rows, in] times the transpose of weight [out, in], plus bias [out], in float32.
+    engine: Engine, x: CubeTensor, weight: QuantTensor, bias: CubeTensor | None, transpose: bool
+) -> CubeTensor | None:
+    """Return x [rows, in] times weight, plus bias [out], in float32; None where vectors do not fit.
 
     Args:
         engine: the device.
         x: floats of at most 32 bits; those of the matrix are rounded to its dtype.
-        weight: one that `fits`.
+        weight: [out, in] if it is the transpose that is multiplied, else [in, out].
         bias: float32.
+        transpose: which of them.
     """
+    if not fits(weight):
+        return None
+    how = _along if transpose else _down
+    return how(engine, x, weight, bias)
+
+
+def _down(
+    engine: Engine, x: CubeTensor, weight: QuantTensor, bias: CubeTensor | None
+) -> CubeTensor | None:
+    rows, (depth, extent) = x.shape[0], weight.shape
+    blocks = blocks_of(weight)
+    if blocks.line < LANES or (blocks.each > 1 and blocks.line % LANES):
+        return None
+    tile = next(n for n in (1, 2, 4, MOST) if n >= min(rows, MOST))
+    per = 8 // weight.dtype.bits
+    columns = max(1, min(4, SUMS // tile // per, -(-blocks.line // LANES)))
+    spec = Spec(
+        weight.dtype.bits, weight.zero is not None, x.dtype, tile, columns, bias is not None
+    )
+    out = engine.empty((rows, extent), d.float32)
+    tiles = -(-rows // tile)
+    parts = [out, x, weight.values, weight.scale, weight.zero, bias]
+    offsets = [0 if t is None else t.offset for t in parts[1:]]
+    args = [
+        *[t.buf for t in parts if t is not None], rows, depth, blocks.line, tiles, *x.strides,
+        *offsets, blocks.step, blocks.piece,
+    ]  # fmt: skip
+    program = engine.loaded(columns_kernel, (spec,))
+    work = columns * (MADE + MULTIPLIED * per * tile) * depth
+    program.cost = max(1.0, work)  # type: ignore[attr-defined]  # of this runtime
+    cubes = -(-blocks.line // (LANES * columns)) * tiles
+    engine.start(program, (cubes, 1, 1), args)
+    return out
+
+
+def _along(
+    engine: Engine, x: CubeTensor, weight: QuantTensor, bias: CubeTensor | None
+) -> CubeTensor:
     rows, (extent, depth) = x.shape[0], weight.shape
     scheme = weight.dtype
     per = 8 // scheme.bits

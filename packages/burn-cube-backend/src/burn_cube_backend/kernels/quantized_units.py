@@ -99,12 +99,14 @@ def units_kernel(s: Spec) -> Kernel:
 
 
 def product(
-    engine: Engine, x: CubeTensor, weight: QuantTensor, bias: CubeTensor | None
+    engine: Engine, x: CubeTensor, weight: QuantTensor, bias: CubeTensor | None, transpose: bool
 ) -> CubeTensor | None:
     """Return x [rows, in] times the transpose of weight [out, in], plus bias [out], in float32.
 
-    None where a byte has integers of two rows or of two blocks.
+    None for weight [in, out], and where a byte has integers of two rows or of two blocks.
     """
+    if not transpose:
+        return None
     rows, (extent, depth) = x.shape[0], weight.shape
     per = 8 // weight.dtype.bits
     split = weight.scale.shape and weight.scale.shape[-1] > 1 and weight.dtype.block % per

@@ -28,7 +28,8 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
         bias: [M] or []
         returns: [*, M] or [*]
 
-    DTypes: ints and floats; the three promote. 16-bit floats accumulate in float32.
+    DTypes: ints and floats; the three promote. 16-bit floats accumulate in float32. A quantised
+    weight promotes as floats of the device's default dtype; its bytes are read as they are.
 
     Raises:
         ShapeError: input and weight do not share N, or the bias does not fit.

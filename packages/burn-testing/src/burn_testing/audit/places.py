@@ -17,13 +17,15 @@ from burn_ir import CATALOG
 
 Function = ast.FunctionDef | ast.Lambda
 
-# Pieces of backwards and layouts, called by rules and decompositions alone.
+# Pieces of backwards and layouts, called by rules and decompositions alone, and what dispatch makes
+# of a call (`quantized_matmul`).
 INNER = {
     "slice_backward", "diagonal_backward", "unfold_dim_backward", "pad_backward",
     "embedding_backward", "conv_input_grad", "conv_weight_grad", "max_pool_backward",
     "pool_gather", "avg_pool_backward", "adaptive_avg_pool_backward", "interpolate_backward",
     "grid_sample_backward", "attention_backward", "rfft_backward", "irfft_backward",
     "mul_no_nan", "cross_entropy_backward", "recurrent_backward", "batch_norm_backward",
+    "quantized_matmul",
 }  # fmt: skip
 # Called by optimizers, which stand above burn-tensor.
 OPTIMIZERS = {
