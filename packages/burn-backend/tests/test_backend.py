@@ -13,7 +13,7 @@ from burn_backend import (
     Memo,
     TensorBase,
     argument_names,
-    infer_key,
+    infer_lines,
     payload_names,
     specs_of,
 )
@@ -109,7 +109,7 @@ def test_names_and_keys_of_a_frame():
     entry = CATALOG["linear"]
     assert argument_names(entry)[:2] == ["x", "weight"]
     assert payload_names(entry)[2] == "bias_v"
-    assert "bias_v is None" in infer_key(entry)
+    assert "bias_v is None" in infer_lines(entry, "")[-1]
     specs = specs_of(entry, ("f", (2, 3), (4, 3), None), {"f": float32})
     assert specs == [Spec((2, 3), float32), Spec((4, 3), float32), None]
 

@@ -15,7 +15,7 @@ from burn_backend.fragments import (
     Fragments as Fragments,
     Memo as Memo,
     argument_names as argument_names,
-    infer_key as infer_key,
+    infer_lines as infer_lines,
     payload_names as payload_names,
 )
 from burn_backend.fusing import (

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Protocol
 
-from burn_backend.fragments import Again, Fragments, Memo, infer_key, payload_names
+from burn_backend.fragments import Again, Fragments, Memo, infer_lines, payload_names
 from burn_backend.fusing import Fuser
 from burn_backend.kernel import Kernel
 from burn_backend.watching import Watcher
@@ -322,7 +322,7 @@ class Backend:
         check_accepts(entry, key, self.dtypes)
 
     def infer(self, entry: Entry) -> Memo:
-        """Return the remembered shape rule: key of `infer_key` to (shape, native dtype)s."""
+        """Return the remembered shape rule: key of `infer_lines` to (shape, native dtype)s."""
         memo = self._infer.get(entry.name)
         if memo is None:
             memo = self._infer.setdefault(entry.name, Memo(lambda key: self._rule(entry, key)))
@@ -373,7 +373,7 @@ class Backend:
         if not kernel.checked and entry.klass != "dynamic":
             constants["INFER"] = self.infer(entry)
             constants["TUPLE"] = tuple
-            lines.append(f"INFER[{infer_key(entry)}]")
+            lines += infer_lines(entry, "")
         elif kernel.checked:
             # A kernel would take anything for a flag; the rule, which a failure asks, does not.
             flags = [a.name for a in entry.attrs if a.name in FLAGS]
@@ -403,7 +403,7 @@ def check_accepts(entry: Entry, key: Any, dtypes: Mapping[Any, DType]) -> None:
 
 
 def specs_of(entry: Entry, key: tuple[Any, ...], dtypes: Mapping[Any, DType]) -> list[Any]:
-    """Return the arguments of the entry's rule from a key of `infer_key`."""
+    """Return the arguments of the entry's rule from a key of `infer_lines`."""
     shared, parts = None, [*key]
     if any(i.promoted for i in entry.inputs):
         shared, *parts = parts

@@ -84,21 +84,30 @@ def payload_names(entry: Entry) -> list[str]:
     return [f"{i.name}_v" for i in entry.inputs]
 
 
-def infer_key(entry: Entry) -> str:
-    """Return the source of the key under which a shape rule's answer is remembered.
+def infer_lines(entry: Entry, target: str) -> list[str]:
+    """Return the lines that take from `INFER` what a shape rule says, remembered by key.
 
     Promoted inputs have one dtype by then, which stands in front of their shapes: a key that is
-    hashed at every call of an operation is as flat as can be.
+    hashed at every call of an operation is as flat as can be. Lists become a part of it by loops,
+    which frames can be compiled with.
+
+    Args:
+        entry: the operation.
+        target: what the answer is assigned to; nothing if empty.
     """
+    lines = []
     parts = ["d_"] if any(i.promoted for i in entry.inputs) else []
     for i in entry.inputs:
         v = f"{i.name}_v"
         look = "{}.shape" if i.promoted else "({}.shape, {}.dtype)"
         if i.many:
-            parts.append(f"TUPLE([{look.replace('{}', 'e_')} for e_ in {v}])")
+            lines.append(f"{i.name}_s = []")
+            lines.append(f"for e_ in {v}: {i.name}_s.append({look.replace('{}', 'e_')})")
+            parts.append(f"TUPLE({i.name}_s)")
         elif i.optional:
             parts.append(f"(None if {v} is None else {look.replace('{}', v)})")
         else:
             parts.append(look.replace("{}", v))
     parts += [a.name for a in entry.attrs if a.kind != "scalar"]
-    return f"({', '.join(parts)},)"
+    key = f"INFER[({', '.join(parts)},)]"
+    return [*lines, f"{target} = {key}" if target else key]

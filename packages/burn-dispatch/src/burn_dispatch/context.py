@@ -15,7 +15,7 @@ from burn_backend import (
     Fragments,
     Memo,
     TensorBase,
-    infer_key,
+    infer_lines,
     native_mode,
     number_of,
     plain_scalar,
@@ -336,7 +336,7 @@ def decomposed(context: Context, entry: Entry) -> Fragments:
     constants["ACCEPTED"] = Memo(lambda key: backend.accepts(entry, key))
     if entry.klass != "dynamic":
         constants |= {"INFER": backend.infer(entry), "TUPLE": tuple}
-        lines.append(f"INFER[{infer_key(entry)}]")
+        lines += infer_lines(entry, "")
     lines += [f"r_ = {call}", "r_ = [e_.v for e_ in r_]" if entry.multi else "r_ = r_.v"]
     return Fragments(lines, constants)
 

@@ -120,9 +120,10 @@ def _load(
             # A tensor can be iterated over, which is not what a list of tensors means.
             f"if {name}.__class__ is TENSOR: {again}",
             "try:",
+            f"    {v} = []",
             f"    for e_ in {name}:",
             f"        if {other.replace('{}', 'e_')}: {again}",
-            f"    {v} = [e_.v for e_ in {name}]",
+            f"        {v}.append(e_.v)",
             *(f"    {m}" for m in more),
             f"except (AttributeError, TypeError): {again}",
         ]

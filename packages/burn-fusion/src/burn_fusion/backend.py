@@ -14,7 +14,7 @@ from burn_backend import (
     Memo,
     Watcher,
     check_scalar,
-    infer_key,
+    infer_lines,
     native_mode,
     payload_names,
     specs_of,
@@ -345,7 +345,10 @@ class FusionBackend(Backend):
             v = f"{i.name}_v"
             if i.many:
                 constants["TUPLE"] = tuple
-                code.append(f"TUPLE([e_.slot if e_.seg is seg_ else seg_.slots[e_] for e_ in {v}])")
+                body.append(f"{i.name}_k = []")
+                slot = "e_.slot if e_.seg is seg_ else seg_.slots[e_]"
+                body.append(f"for e_ in {v}: {i.name}_k.append({slot})")
+                code.append(f"TUPLE({i.name}_k)")
             elif i.optional:
                 here = f"{v}.slot if {v}.seg is seg_ else seg_.slots[{v}]"
                 code.append(f"(None if {v} is None else {here})")
@@ -359,7 +362,9 @@ class FusionBackend(Backend):
         )
         if classed and entry.multi:
             constants["CLASSES"] = recorder.classes
-            code.append("TUPLE([CLASSES[e_[0]] for e_ in specs_])")
+            body.append("cl_ = []")
+            body.append("for e_ in specs_: cl_.append(CLASSES[e_[0]])")
+            code.append("TUPLE(cl_)")
         elif classed:
             code.append("cl_")
         body.append(f"c_ = ({', '.join(code)},)")
@@ -407,7 +412,7 @@ class FusionBackend(Backend):
         constants["INFER"] = self.infer(entry)
         constants["TUPLE"] = tuple
         target = "specs_" if entry.multi else "sh_, od_, cl_, n_"
-        return [f"{target} = INFER[{infer_key(entry)}]"], None
+        return infer_lines(entry, target), None
 
     def _dynamic(self, entry: Entry) -> Fragments:
         """Return fragments of an operation whose size depends on data: it flushes and runs."""
@@ -428,7 +433,7 @@ class FusionBackend(Backend):
             return run(*args)
 
         constants = {"RUN": alone, "INFER": self.infer(entry), "TUPLE": tuple}
-        lines = [f"INFER[{infer_key(entry)}]", *_scalar_checks(entry, constants)]
+        lines = [*infer_lines(entry, ""), *_scalar_checks(entry, constants)]
         return Fragments([*lines, self._run_line(entry)], constants)
 
     def scalar_at_once(self, value: Any, dtype: DType) -> Value:
@@ -460,7 +465,9 @@ _MANY = (
     "    o_ = VALUE(); o_.shape = sh_; o_.dtype = od_; o_.seg = seg_",
     "    o_.slot = k_ + r_.__len__(); o_.op = (-1, r_.__len__()) if r_ else c_",
     "    r_.append(o_)",
-    "vals_.extend(r_)",
+    # At once: another thread may seal the segment between two of them. An assignment, since calls
+    # that stand alone are not compiled.
+    "all_ = vals_.extend(r_)",
 )
 
 

@@ -26,20 +26,19 @@ def need_module(op: str, name: str, value: Any) -> Module:
     return value
 
 
-class _Apart(dict[str, bool]):
-    """Whether an attribute of a container is none of its modules; remembered, as it is soon asked.
+# Whether an attribute of a container is one of its modules, by name: it is soon asked.
+_INSIDE: dict[str, bool] = {}
 
-    A summary puts its watching `forward` among the attributes.
+
+def _held(attributes: dict[str, Any]) -> dict[str, Any]:
+    """Return the modules among the attributes of a container.
+
+    A summary puts its watching `forward` among them.
     """
-
-    def __missing__(self, name: str) -> bool:
-        apart = name.startswith("__") or name == "forward"
-        if len(self) < 4096:
-            self[name] = apart
-        return apart
-
-
-_APART = _Apart()
+    inside = {name: name[:2] != "__" and name != "forward" for name in attributes}
+    if len(_INSIDE) < 4096:
+        _INSIDE.update(inside)
+    return {name: m for name, m in attributes.items() if inside[name]}
 
 
 class _Held(Module):
@@ -50,7 +49,7 @@ class _Held(Module):
         return ""
 
     def _held(self) -> dict[str, Any]:
-        return {k: v for k, v in self.__dict__.items() if not _APART[k]}
+        return _held(self.__dict__)
 
     def _place(self, index: int) -> str:
         names = list(self._held())
@@ -98,7 +97,10 @@ class Sequential(_Held):
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """Return the last module's result; the first takes the arguments."""
         # A list, since a module may change what holds it; without `_held`, which takes longer.
-        held = [m for name, m in self.__dict__.items() if not _APART[name]]
+        try:
+            held = [m for name, m in self.__dict__.items() if _INSIDE[name]]
+        except KeyError:  # a name that is new
+            held = [*self._held().values()]
         if len(args) == 1 and not kwargs:
             return call_in_turn(held, args[0])
         if not held:

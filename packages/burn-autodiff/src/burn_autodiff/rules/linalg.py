@@ -25,8 +25,11 @@ _MINORS = 4
 @rule("matmul", saves="x:y y:x")
 def matmul(c: Call, g: Tensor, x: Tensor, y: Tensor) -> Grads:
     """dx = g y', dy = x' g; a vector is a row on the left, a column on the right."""
-    ops, gx, gy = c.ops, None, None
-    rank_x, rank_y = map(len, c.shapes)
+    ops = c.ops
+    gx: Any = None
+    gy: Any = None
+    rank_x = len(c.shapes[0])
+    rank_y = len(c.shapes[1])
     if rank_x == 1 and rank_y == 1:
         return (
             ops.mul(g, y) if c.need[0] else None,
@@ -50,8 +53,10 @@ def matmul(c: Call, g: Tensor, x: Tensor, y: Tensor) -> Grads:
     if c.need[0]:
         gx = ops.matmul(g, transpose(c, y))
     if c.need[1]:
-        many = rank_y == 2 and rank_x > 2
-        gy = _rows_product(c, x, g) if many else ops.matmul(transpose(c, x), g)
+        if rank_y == 2 and rank_x > 2:
+            gy = _rows_product(c, x, g)
+        else:
+            gy = ops.matmul(transpose(c, x), g)
     return gx, gy
 
 

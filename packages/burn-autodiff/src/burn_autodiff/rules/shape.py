@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from burn_autodiff.rules.pieces import at, sum_to, total, zeros
 from burn_autodiff.rules.table import Call, Grads, Tensor, rule
+from burn_backend import Memo
 
 
 @rule("reshape")
@@ -12,11 +13,14 @@ def reshape(c: Call, g: Tensor) -> Grads:
     return c.ops.reshape(g, c.shapes[0])
 
 
+# Permutations that undo others, remembered: there are few, and the rule is called often.
+_INVERSE = Memo(lambda dims: tuple(sorted(range(len(dims)), key=dims.__getitem__)))
+
+
 @rule("permute")
 def permute(c: Call, g: Tensor) -> Grads:
     """Permute g by the inverse permutation."""
-    dims = c.attrs[0]
-    return c.ops.permute(g, tuple(sorted(range(len(dims)), key=dims.__getitem__)))
+    return c.ops.permute(g, _INVERSE[c.attrs[0]])
 
 
 @rule("expand")
