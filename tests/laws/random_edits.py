@@ -79,12 +79,9 @@ class Program:
         ours: list[Any] = []
         theirs: list[Any] = []
         count = self.dice.choice([1, 2, 4])
-        used = 0
-        left = list(shape)
         together = self.dice.random() < 0.4
-        for n in left:
+        for n in shape:
             kind = self.dice.randrange(8)
-            used += 1
             if kind == 0:
                 k = self.dice.randrange(-n, n)
                 ours.append(k)
