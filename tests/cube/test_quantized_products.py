@@ -149,6 +149,25 @@ def test_gradients(device: burn.Device) -> None:
     g = 2 * (host @ floats.T)
     np.testing.assert_allclose(x.grad(grads).numpy(), g @ floats, rtol=1e-4, atol=1e-3)
     np.testing.assert_allclose(w.grad(grads).numpy(), g.T @ host, rtol=1e-4, atol=1e-3)
+    left = burn.tensor(host[:, :20].copy(), device=learning).require_grad()
+    bias = burn.tensor(weight[0], device=learning).require_grad()
+    grads = (left @ w.quantize(burn.quantized(4, block=32)) + bias).sum().backward()
+    ones = np.ones((3, 64))
+    np.testing.assert_allclose(left.grad(grads).numpy(), ones @ floats.T, rtol=1e-4, atol=1e-3)
+    np.testing.assert_allclose(w.grad(grads).numpy(), host[:, :20].T @ ones, rtol=1e-4, atol=1e-3)
+
+
+def test_second_gradients(device: burn.Device) -> None:
+    dice = np.random.default_rng(5)
+    host, weight = (dice.standard_normal(s).astype(np.float32) for s in ((3, 64), (20, 64)))
+    x = burn.tensor(host, device=device.autodiff()).require_grad()
+    q = burn.tensor(weight, device=device).quantize(burn.quantized(4, block=32))
+    first = x.grad((F.linear(x, q) ** 2).sum().backward(create_graph=True))
+    second = x.grad((first**2).sum().backward())
+    floats = q.dequantize().numpy().astype(np.float64)
+    square = floats.T @ floats
+    np.testing.assert_allclose(first.numpy(), 2 * host @ square, rtol=1e-4, atol=1e-2)
+    np.testing.assert_allclose(second.numpy(), 8 * host @ square @ square, rtol=1e-4, atol=1)
 
 
 @pytest.mark.parametrize("bits", [4, 8])

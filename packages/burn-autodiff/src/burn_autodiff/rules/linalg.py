@@ -84,14 +84,12 @@ def linear(c: Call, g: Tensor, x: Tensor, weight: Tensor) -> Grads:
 
 @rule("quantized_matmul", saves="x:weight weight:x")
 def quantized_matmul(c: Call, g: Tensor, x: Tensor, weight: Tensor) -> Grads:
-    """dx = g W' of the floats W, dW = x' g (for the transpose g W and g' x), dbias = g summed."""
-    ops, gx, gw = c.ops, None, None
-    (turned,) = c.attrs
-    if c.need[0]:  # what is kept meanwhile is the quantised matrix
-        floats = ops.dequantize(weight, g.dtype)
-        gx = ops.matmul(g, floats if turned else transpose(c, floats))
+    """dx = g W' for the floats W, dW = x' g straight through to them, dbias = g summed."""
+    gx, gw, transpose = None, None, c.attrs[0]
+    if c.need[0]:
+        gx = c.ops.quantized_matmul(g, weight, None, not transpose)
     if c.need[1]:
-        gw = _rows_product(c, g, x) if turned else _rows_product(c, x, g)
+        gw = _rows_product(c, g, x) if transpose else _rows_product(c, x, g)
     return gx, gw, sum_to(c, g, c.shapes[2]) if c.need[2] else None
 
 
