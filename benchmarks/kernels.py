@@ -26,6 +26,8 @@ from typing import Any
 import numpy as np
 
 Call = Callable[[], Any]
+# Seconds for which a workload runs before it is measured, and about as long after.
+WARM = 0.01
 
 
 def floats(*shape: int) -> np.ndarray[Any, Any]:
@@ -64,16 +66,17 @@ class Ours:
     def matmul(self, x: Any, y: Any) -> Call:
         return lambda: self.c.matmul(x, y)
 
-    def conv(self, x: Any, w: Any) -> Call:
-        return lambda: self.c.conv(x, w, None, (1, 1), (1, 1), (1, 1), 1)
+    def conv(self, x: Any, w: Any, stride: int = 1, groups: int = 1) -> Call:
+        how = ((stride, stride), (1, 1), (1, 1), groups)
+        return lambda: self.c.conv(x, w, None, *how)
 
-    def conv_weight(self, g: Any, x: Any, w: Any) -> Call:
-        shape = tuple(w.shape)
-        return lambda: self.c.conv_weight_grad(g, x, (1, 1), (1, 1), (1, 1), 1, shape)
+    def conv_weight(self, g: Any, x: Any, w: Any, stride: int = 1, groups: int = 1) -> Call:
+        how = ((stride, stride), (1, 1), (1, 1), groups, tuple(w.shape))
+        return lambda: self.c.conv_weight_grad(g, x, *how)
 
-    def conv_input(self, g: Any, x: Any, w: Any) -> Call:
-        shape = tuple(x.shape)
-        return lambda: self.c.conv_input_grad(g, w, (1, 1), (1, 1), (1, 1), 1, shape)
+    def conv_input(self, g: Any, x: Any, w: Any, stride: int = 1, groups: int = 1) -> Call:
+        how = ((stride, stride), (1, 1), (1, 1), groups, tuple(x.shape))
+        return lambda: self.c.conv_input_grad(g, w, *how)
 
     def max_pool(self, x: Any) -> Call:
         return lambda: self.c.max_pool(x, (2, 2), (2, 2), (0, 0), (1, 1), False)
@@ -117,14 +120,16 @@ class Theirs:
     def matmul(self, x: Any, y: Any) -> Call:
         return lambda: x @ y
 
-    def conv(self, x: Any, w: Any) -> Call:
-        return lambda: self.t.conv2d(x, w, padding=1)
+    def conv(self, x: Any, w: Any, stride: int = 1, groups: int = 1) -> Call:
+        return lambda: self.t.conv2d(x, w, padding=1, stride=stride, groups=groups)
 
-    def conv_weight(self, g: Any, x: Any, w: Any) -> Call:
-        return lambda: self.t.nn.grad.conv2d_weight(x, w.shape, g, padding=1)
+    def conv_weight(self, g: Any, x: Any, w: Any, stride: int = 1, groups: int = 1) -> Call:
+        fn, how = self.t.nn.grad.conv2d_weight, {"padding": 1, "stride": stride, "groups": groups}
+        return lambda: fn(x, w.shape, g, **how)
 
-    def conv_input(self, g: Any, x: Any, w: Any) -> Call:
-        return lambda: self.t.nn.grad.conv2d_input(x.shape, w, g, padding=1)
+    def conv_input(self, g: Any, x: Any, w: Any, stride: int = 1, groups: int = 1) -> Call:
+        fn, how = self.t.nn.grad.conv2d_input, {"padding": 1, "stride": stride, "groups": groups}
+        return lambda: fn(x.shape, w, g, **how)
 
     def max_pool(self, x: Any) -> Call:
         pool = self.t.nn.functional.max_pool2d_with_indices
@@ -164,13 +169,27 @@ def workloads(lib: Any) -> dict[str, Callable[[], Call]]:
     for n, channels, side in ((8, 64, 56), (8, 128, 28), (8, 256, 14)):
         shape = (n, channels, side, side)
 
-        def operands(s: tuple[int, ...] = shape) -> tuple[Any, Any]:
-            return put(floats(*s)), put(floats(s[1], s[1], 3, 3))
+        def operands(
+            s: tuple[int, ...] = shape, stride: int = 1, groups: int = 1
+        ) -> tuple[Any, Any, Any]:
+            side = (s[2] - 1) // stride + 1
+            return (
+                put(floats(s[0], s[1], side, side)), put(floats(*s)),
+                put(floats(s[1], s[1] // groups, 3, 3)),
+            )  # fmt: skip
 
         name = f"{side}x{side}x{channels} b{n}"
-        out[f"conv 3x3 {name}"] = lambda o=operands: lib.conv(*o())
-        out[f"conv weight {name}"] = lambda o=operands: lib.conv_weight(o()[0], *o())
-        out[f"conv input {name}"] = lambda o=operands: lib.conv_input(o()[0], *o())
+        for kind, stride, groups in (
+            ("", 1, 1), (" by 2", 2, 1), (" depthwise", 1, channels),
+            (" depthwise by 2", 2, channels),
+        ):  # fmt: skip
+            if side < 28 and kind:
+                continue
+            how = (stride, groups)
+            made = lambda o=operands, s=shape, how=how: o(s, *how)  # noqa: E731
+            out[f"conv 3x3{kind} {name}"] = lambda m=made, how=how: lib.conv(*m()[1:], *how)
+            out[f"conv weight{kind} {name}"] = lambda m=made, how=how: lib.conv_weight(*m(), *how)
+            out[f"conv input{kind} {name}"] = lambda m=made, how=how: lib.conv_input(*m(), *how)
     out["max_pool 2x2 64x64x24x24"] = lambda: lib.max_pool(put(floats(64, 64, 24, 24)))
     out["attention causal 4x8x256x64"] = lambda: lib.attention(put(floats(4, 8, 256, 64)))
     out["adam 670 k in 6"] = lambda: lib.adam(
@@ -192,7 +211,10 @@ def serve(side: str, threads: int) -> None:
             ready[name] = known[name]()
             ready[name]()
         fn = ready[name]
-        fn()
+        # Threads of a pool sleep by now, and those of the other side may still turn idly.
+        warm = time.perf_counter() + WARM
+        while time.perf_counter() < warm:
+            fn()
         walls, work = [], []
         for _ in range(calls):
             wall, used = time.perf_counter(), time.process_time()
@@ -233,15 +255,16 @@ def compared(pair: list[Worker], name: str, rounds: int) -> list[dict[str, float
     """Return median and best wall time and median processor time of both, in microseconds."""
     walls: list[list[float]] = [[], []]
     work: list[list[float]] = [[], []]
-    calls = 1
+    calls, single = 1, list[float]()
     for turn in range(rounds + 1):
         for k, worker in enumerate(pair):
             wall, used = worker.measure(name, calls)
+            single.append(min(wall))
             if turn:  # the first turn only says how long a call is
                 walls[k] += wall
                 work[k] += used
         if not turn:
-            calls = 5
+            calls = max(5, min(50, int(WARM / min(single))))
     return [
         {
             "median": statistics.median(walls[k]) * 1e6,
