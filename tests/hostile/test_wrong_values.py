@@ -143,12 +143,12 @@ def test_more_than_64_dims_are_refused(device: Any, call: Callable[[Any], Any]) 
 @pytest.mark.parametrize(
     ("call", "error"),
     [
-        (lambda d: burn.linspace(0, 1, 2**62, device=d), ExecutionError),
-        (lambda d: burn.logspace(0, 1, 2**62, device=d), ExecutionError),
+        (lambda d: burn.linspace(0, 1, 2**62, device=d), ArgumentError),
+        (lambda d: burn.logspace(0, 1, 2**62, device=d), ArgumentError),
         (lambda d: burn.logspace(0, 1, -1, device=d), ArgumentError),
         (lambda d: burn.fft.fftfreq(2**62, device=d), ExecutionError),
         (lambda d: burn.fft.rfftfreq(2**70, device=d), ExecutionError),
-        (lambda d: burn.tril_indices(2**62, 1, device=d), ExecutionError),
+        (lambda d: burn.tril_indices(2**62, 1, device=d), ArgumentError),
         (lambda d: burn.ones((), device=d).tensor_split(1), ShapeError),
         (lambda d: burn.ones(3, device=d).tensor_split(2**40), ArgumentError),
         (lambda d: burn.combinations(burn.ones((), device=d)), ShapeError),
