@@ -122,7 +122,7 @@ def test_outputs_are_as_declared_and_inputs_unchanged(call, call_args, dtype):
 
 
 def test_every_numeric_entry_is_here_or_has_a_test_of_its_own():
-    own = {"quantize", "dequantize", "sgd_step", "adam_step"}
+    own = {"quantize", "dequantize", "quantized_matmul", "sgd_step", "adam_step"}
     families = CATALOG["conv"].infer.__module__
     assert {c[0] for c in CALLS} | own >= {
         e.name for e in CATALOG if e.infer.__module__ == families

@@ -19,6 +19,11 @@ from burn_std import ArgumentError
 Pair = tuple[Optimizer, Module]
 
 
+@pytest.fixture
+def device(device: Device) -> Device:
+    return device.autodiff()
+
+
 def pickled(x: Any) -> Any:
     return pickle.loads(pickle.dumps(x))
 

@@ -14,6 +14,11 @@ from burn_optim import SGD, Adam, RMSprop
 from burn_std.dtypes import bfloat16, float32, float64
 
 
+@pytest.fixture
+def device(device: Device) -> Device:
+    return device.autodiff()
+
+
 @pytest.mark.parametrize(
     "make", [lambda: Adam(lr=0.1), lambda: SGD(lr=0.1, momentum=0.9), lambda: RMSprop(lr=0.1)]
 )
