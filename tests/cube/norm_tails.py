@@ -36,6 +36,7 @@ PROGRAMS: dict[str, Callable[[Any, Any], Any]] = {
     "kept": lambda n, r: (n, F.relu(n * 2)),
     "two": lambda n, r: ((z := n + r), z.sigmoid() * z),
     "wider": lambda n, r: n * (burn.cat([r, r]) if r.shape[0] == 1 else r[:1]),
+    "wider, kept": lambda n, r: (n, n * (burn.cat([r, r]) if r.shape[0] == 1 else r[:1])),
     "cast": lambda n, r: (n.to(burn.float64) * 2).to(burn.float32) + 1,
     # The second operand is computed from the first: nothing can go into one kernel.
     "circle": lambda n, r: n + n.softmax(-1),

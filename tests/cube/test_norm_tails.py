@@ -18,5 +18,5 @@ def test_tails_have_the_bits_of_single_kernels() -> None:
     made = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
     assert made.returncode == 0, made.stderr
     count, units = made.stdout.strip().split(" ", 1)
-    assert int(count) == 192
+    assert int(count) == 216
     assert units == "[('batch_norm', 'add', 'relu')]"

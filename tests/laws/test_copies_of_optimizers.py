@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import copy
+import gc
 import pickle
+import weakref
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
+import burn
 import burn_nn as nn
 import burn_tensor as bt
 from burn_core import Module
@@ -154,3 +157,34 @@ def test_slots_and_misspelt_settings_are_refused() -> None:
 
     own = Own()
     own.extra = 2
+
+
+def test_a_copy_lets_go_of_the_model_that_it_was_copied_from(device: Device) -> None:
+    opt, model, step = made(device)
+    copied, other = copy.deepcopy((opt, model))
+    step(copied, other)
+    weight = weakref.ref(model[0].weight)
+    del opt, model
+    gc.collect()
+    assert weight() is None
+    assert copied.state_dict(other)
+
+
+def test_a_pickled_copy_has_its_own_model_alone(device: Device) -> None:
+    opt, model, _ = made(device)
+    copied, other = copy.deepcopy((opt, model))
+    assert len(pickle.dumps((copied, other))) < len(pickle.dumps((opt, model))) + 500
+
+
+def test_a_look_at_the_state_changes_nothing(device: Device) -> None:
+    opt, model, step = made(device)
+    copied, fork = copy.deepcopy(opt), model.fork()
+    assert copied.state_dict(fork)
+    assert copied.state_dict(model)
+    before = states(opt, model)
+    model.to_dtype(burn.float16)
+    opt.state_dict(model)
+    model.to_dtype(burn.float32)
+    after = {k: v.tolist() for k, v in opt.state_dict(model).items()}
+    assert after == {k: v for k, v in before.items() if k in after}
+    step(opt, model)

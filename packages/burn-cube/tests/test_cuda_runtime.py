@@ -400,3 +400,26 @@ def test_faults_are_seen_without_a_copy(device, cuda, monkeypatch):
     monkeypatch.setattr(device.runtime.api, "memcpyAsync", lambda *args: copies.append(args))
     device.sync()
     assert copies == []
+
+
+def test_a_graph_that_was_changed_in_part_is_not_used_again(device, cuda, graphs, monkeypatch):
+    pytest.importorskip("llvmlite")
+    calls, _x, outs = listed(device, count=12)
+    start = calls.placed([s + 5 for s in calls._starts[:12]], [*range(12)], [0] * 12)
+    places = [out.pointer for out in outs]
+    other = [places[1], places[0], *places[2:]]
+    for _ in range(2):
+        calls.faulted(start(*places))
+    assert start(*places) == 12
+    answers = iter([0, 1])  # the second node is refused
+    inner = graphs.cuGraphExecKernelNodeSetParams_v2
+    refusing = lambda *args: next(answers) or inner(*args)  # noqa: E731
+    monkeypatch.setattr(graphs, "cuGraphExecKernelNodeSetParams_v2", refusing)
+    assert start(*other) == 0
+    with pytest.raises(bc.LaunchError, match="new arguments"):
+        calls.faulted(0)
+    assert start(*places) == 0  # no graph is taken for one that has these words
+    calls.faulted(0)
+    cuda.launches.clear()
+    assert start(*places) == 12
+    assert sorted(values[5] for *_, values in cuda.launches) == sorted(places)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import abc
 import copy
 import inspect
 import pickle
@@ -75,3 +76,18 @@ def test_slots() -> None:
     for cls in (Narrow, Wide):
         with pytest.raises(ArgumentError, match="slots"):
             need_dict(cls, "It is read.")
+
+
+def test_it_mixes_with_classes_that_have_a_metaclass() -> None:
+    class Abstract(Box, abc.ABC):
+        @abc.abstractmethod
+        def weigh(self) -> float: ...
+
+    class Heavy(Abstract):
+        def weigh(self) -> float:
+            return 1.0
+
+    with pytest.raises(TypeError, match="abstract"):
+        Abstract()  # type: ignore[abstract]
+    with pytest.raises(AttributeError, match="Did you mean 'lid'"):
+        Heavy().led = "shut"  # type: ignore[attr-defined]

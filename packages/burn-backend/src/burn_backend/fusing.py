@@ -125,13 +125,14 @@ class Fuser(Protocol):
     def losses(self) -> Mapping[str, tuple[Callable[..., Any], Callable[..., Any]]]:
         """Losses in kernels that have more than the loss alone.
 
-        By the name of the loss: a function that returns the loss and something to hand on, and one
-        that takes this in front of the arguments of the loss's `_backward`. Both take two chains
-        first, or None: what makes the scores of the tensor that stands in their place (the first
-        argument of the loss), and what is made of the gradient (the forward has none). A chain is
-        a group of elementwise parts with the part `GIVEN` in front, its outside tensors, which are
-        of rank 0, and its numbers. The bits are those of the operations. The two functions may be
-        called with other numbers, but with the same tensors.
+        By the name of the loss: a function that returns the loss and something to hand on (None
+        where it is given `keep=False`), and one that takes this in front of the arguments of the
+        loss's `_backward`. Both take two chains first, or None: what makes the scores of the tensor
+        that stands in their place (the first argument of the loss), and what is made of the
+        gradient (the forward has none). A chain is a group of elementwise parts with the part
+        `GIVEN` in front, its outside tensors, which are of rank 0, and its numbers. The bits are
+        those of the operations. The two functions may be called with other numbers, but with the
+        same tensors.
         """
 
     @property

@@ -317,6 +317,9 @@ class Engine:
             site, bad = self._noted.tolist()
         if not site:
             return
+        if self._noted is not None:  # a kernel that still runs writes one word after the other
+            self.client.runtime.sync()
+            site, bad = self._noted.tolist()
         # Launches that were put together beforehand know its address.
         if self._noted is None:
             clean = np.zeros(_RECORD, np.int32).view(np.uint8)

@@ -46,10 +46,19 @@ class FusedNorm:
         )
         if not x.size or not alike or mixed:
             out, mean, var = batch_norm(engine, x, *args)
-            return (*self._tail(group)(out, *others, *numbers), mean, var)
+            return (*self._behind(group, out, [*others, *numbers]), mean, var)
         given, mean, var = operands(engine, x, weight, bias, mean, var, training, eps)
         kernel = self._whole(group, tuple(given), tuple(t.dtype for t in given.values()))
         return (*kernel(*given.values(), *others, *numbers), mean, var)
+
+    def _behind(
+        self, group: Group, out: CubeTensor, args: Sequence[Any]
+    ) -> list[CubeTensor]:  # fmt: skip
+        """Return the results of a tail that is computed by itself; `GIVEN` may be one of them."""
+        others = tuple(p for p in group.outputs if p)
+        made = iter(self._tail(group._replace(outputs=others))(out, *args) if others else ())
+        # It has its own shape, which need not be that of what is computed from it.
+        return [next(made) if p else out for p in group.outputs]
 
     def _tail(self, group: Group) -> FusedMap:
         """Return the kernels of a tail alone; `GIVEN` is its first outside tensor."""

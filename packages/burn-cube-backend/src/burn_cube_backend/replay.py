@@ -166,7 +166,8 @@ class Replay:
         order = (order_of(log, plan),) if self.branches else ()
         self.calls = runtime.sequence(log.calls, *order)
         # Native code wants it to be entered, or other threads touch the queue.
-        self.guard = next(iter(log.guards), getattr(self.calls, "guard", None))
+        guards = [*log.guards, getattr(self.calls, "guard", None)]
+        (self.guard,) = [g for g in guards if g is not None] or [None]
         self.scratch, self.live = plan.size, plan.live
         self.over = {number_of[b]: k for b, k in plan.over.items()}
         self.own: list[tuple[int, list[DeviceArray] | None]] = []

@@ -9,6 +9,7 @@ made where they are read, in both, and never written; so is what is made of the 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from burn_backend import GIVEN, Fuser, Group, Part
@@ -98,7 +99,7 @@ class _Losses:
                 continue
             name = unit.entry.name
             if name in self.fuser.losses:
-                slopes[losses.setdefault((name, tuple(unit.inputs), unit.static), k)] = []
+                slopes.setdefault(losses.setdefault((name, tuple(unit.inputs), unit.static), k), [])
             elif name.endswith("_backward"):
                 key = (name.removesuffix("_backward"), tuple(unit.inputs[1:]), unit.static)
                 if key in losses:
@@ -118,7 +119,8 @@ class _Losses:
         if not slopes and before is None:
             return
         kept = KEPT + loss.slot
-        self.units[k] = self._unit(forward, loss, [], before, None, [kept] if slopes else [])
+        begin = partial(forward, keep=bool(slopes))
+        self.units[k] = self._unit(begin, loss, [], before, None, [kept] if slopes else [])
         for b, after in zip(slopes, behind, strict=True):
             slope = self.units[b]
             assert slope is not None and not isinstance(slope, Fused)  # noqa: S101 - as above

@@ -13,7 +13,7 @@ from burn_fusion.plan import Plan, Step
 from burn_fusion.segment import BASE, Value
 from burn_fusion.stages import FIRST, first_shape
 from burn_std import OF_A_LOCAL, DType
-from burn_std.dtypes import float32
+from burn_std.dtypes import float32, float64
 
 if TYPE_CHECKING:
     from burn_fusion.recorder import Recorder
@@ -52,7 +52,8 @@ class PlanRun:
                     loss = next(s for s in unit.steps if s.slot == slot - KEPT)
                     target = loss.inputs[1]
                     rows = prod((vals[target] if target >= 0 else ext[-1 - target]).shape)
-                    self._specs[slot] = (2, rows), float32
+                    scores = vals[loss.slot].dtype
+                    self._specs[slot] = (2, rows), float64 if scores is float64 else float32
             for step in unit.steps:
                 if step.slot >= FIRST:
                     shape, dtype = self._specs[step.inputs[0]]

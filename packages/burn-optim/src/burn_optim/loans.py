@@ -37,13 +37,14 @@ class Loans:
         return own if source is None else source
 
     def settle(self, own: Parameter) -> None:
-        """Keep a state where it is: its parameter was met."""
-        self._sources.pop(own, None)
+        """Keep a state where it is: its parameter was met, and nothing else is asked for by it."""
+        source = self._sources.pop(own, None)
+        if source is not None and self._by_source.get(source) is own:
+            del self._by_source[source]
+        if self._by_id.get(own.id) is own:
+            del self._by_id[own.id]
 
     def lender(self, p: Parameter) -> Parameter | None:
-        """Return the parameter whose state is that of another one, and settle it."""
-        for found in (self._by_source.get(p), self._by_id.get(p.id)):
-            if found is not None and found in self._sources:
-                self.settle(found)
-                return found
-        return None
+        """Return the parameter whose state is that of another one, None if there is none."""
+        found = self._by_source.get(p)
+        return self._by_id.get(p.id) if found is None else found

@@ -157,6 +157,10 @@ class Optimizer(Closed):
         made.__dict__.update(self.__dict__)
         return made
 
+    def __getstate__(self) -> dict[str, Any]:
+        # Whose states they may be is worked out again; that would bring another model's weights.
+        return {k: v for k, v in vars(self).items() if k != "_loans"}
+
     def __setstate__(self, state: Mapping[str, Any]) -> None:
         self.__dict__.update(state)
         # The model may come from another pickle; its parameters have their ids then too.
@@ -164,11 +168,19 @@ class Optimizer(Closed):
 
     def _state_of(self, p: Parameter) -> dict[str, Tensor]:
         """Return the state of a parameter, empty before its first step."""
+        if p not in self._state and self._loans:
+            lender = self._loans.lender(p)
+            return {} if lender is None else self._state[lender]
+        return self._state.get(p, {})
+
+    def _settled(self, p: Parameter) -> dict[str, Tensor]:
+        """Return the state of a parameter that is used with its model: it is of no other now."""
         if self._loans:
-            if p in self._state:
-                self._loans.settle(p)
-            elif (lender := self._loans.lender(p)) is not None:
-                self._state[p] = self._state.pop(lender)
+            own = p if p in self._state else self._loans.lender(p)
+            if own is not None:
+                self._loans.settle(own)
+                if own is not p:
+                    self._state[p] = self._state.pop(own)
         return self._state.get(p, {})
 
     # ---- what a subclass says -----------------------------------------------------------------
@@ -397,9 +409,9 @@ class Optimizer(Closed):
             if found[k] is None:
                 continue
             owner = self if group is None else group.optimizer
-            state = owner._state_of(p) or owner._begin(model, p, begun)
+            state = owner._settled(p) or owner._begin(model, p, begun)
             if not owner._is_there(p, state):
-                state = owner._follow(p, state, followed)
+                owner._state[p] = state = owner._following(p, state, followed)
             key = (id(owner), id(p.b.resource), p.dtype, id(state["step"]), tuple(state))
             part = parts.get(key)
             if part is None:
@@ -447,10 +459,10 @@ class Optimizer(Closed):
             for name, t in state.items()
         )
 
-    def _follow(
+    def _following(
         self, p: Parameter, state: dict[str, Tensor], followed: dict[Any, Tensor]
     ) -> dict[str, Tensor]:
-        """Bring the state of a parameter to its device and dtype; one count for many stays one."""
+        """Return a state on the device and in the dtype of its parameter, one count for many."""
         made: dict[str, Tensor] = {}
         for name, t in state.items():
             key = (id(t), id(p.b.resource))
@@ -460,7 +472,6 @@ class Optimizer(Closed):
                 followed[key] = moved(t, p.device)
             there = followed[key]
             made[name] = there if name in self.shared else there.to(p.dtype)
-        self._state[p] = made
         return made
 
     def _update_together(
@@ -533,7 +544,7 @@ class Optimizer(Closed):
             owner = self._holder(owned.get(p))
             state = owner._state_of(p)
             if state and not owner._is_there(p, state):
-                state = owner._follow(p, state, followed)
+                state = owner._following(p, state, followed)
             for name, t in state.items():
                 out[f"{path}.{name}"] = snapshot(t)
         return out
@@ -567,7 +578,7 @@ class Optimizer(Closed):
         same: dict[Any, dict[str, Tensor]] = {}
         for p, group in owned.items():
             owner = self._holder(group)
-            owner._state_of(p)
+            owner._settled(p)
             owner._state.pop(p, None)
             if p in made:
                 # Equal counts are one tensor again, so one operation updates them all.

@@ -326,7 +326,7 @@ def combinations(input: Tensor, r: int = 2, with_replacement: bool = False) -> T
             "combinations", f"gives {_MOST_CHOICES} elements at most", got=f"{count} rows of {r}"
         )
     choose = itertools.combinations_with_replacement if with_replacement else itertools.combinations
-    rows = np.array(list(choose(range(input.shape[0]), r)), np.int64).reshape(-1, r)
+    rows = np.array(list(choose(range(input.shape[0]), r)), np.int64).reshape(count, r)
     return input[rows]
 
 

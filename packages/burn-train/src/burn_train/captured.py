@@ -280,7 +280,11 @@ class _Tally:
 
         It is another one each time, users' own first, until there is none left: then all of them.
         """
-        known = [k for k, m in enumerate(self._given) if isinstance(m, SumMetric)]
+        inside = [heard.metric for heard in self.inside]
+        known = [
+            k for k, m in enumerate(self._given)
+            if k in self._apart or any(m is one for one in inside)
+        ]  # fmt: skip
         known.sort(key=lambda k: not _is_own(self._given[k]))
         left = [k for k in known if k not in self._tried]
         self._apart = {left[0]} if left and len(known) > 1 else {*known}

@@ -411,9 +411,9 @@ class Kept(NamedTuple):
 def entropy_kept(
     engine: Engine, before: Chain | None, after: None, x: CubeTensor, target: CubeTensor,
     weight: CubeTensor | None, reduction: str, dtype: DType | None, ignore_index: int,
-    label_smoothing: float,
+    label_smoothing: float, *, keep: bool = True,
 ) -> tuple[CubeTensor, Kept | None]:  # fmt: skip
-    """Return `cross_entropy` of what a chain makes of x, and what its gradient asks for."""
+    """Return `cross_entropy` of what a chain makes of x, and what its gradient asks for if kept."""
     if before is None:
         x, last = _in(engine, x, dtype)
         call = _Call(engine, x, target, weight, ignore_index, label_smoothing)
@@ -421,7 +421,7 @@ def entropy_kept(
         made = epilogue_of(before)
         call = _Call(engine, x, target, weight, ignore_index, label_smoothing, made)
         last = out_of(made)
-    return _loss(call, reduction, last, True)
+    return _loss(call, reduction, last, keep)
 
 
 def _loss(

@@ -245,6 +245,8 @@ class Map:
                 return unary(unturned(engine, x))
             else:
                 args = (flat, buf, *plan.head, x.offset, *plan.tail)
+                if plan.cost:
+                    plan.program.cost = plan.cost
                 start(plan.program, plan.cubes, args)
             return CubeTensor(flat, plan.shape, plan.strides, plan.out)
 
@@ -271,6 +273,8 @@ class Map:
                 return binary(unturned(engine, x), unturned(engine, y))
             else:
                 args = (flat, a, b, *plan.head, x.offset, y.offset, *plan.tail)
+                if plan.cost:
+                    plan.program.cost = plan.cost
                 start(plan.program, plan.cubes, args)
             return CubeTensor(flat, plan.shape, plan.strides, plan.out)
 
@@ -288,6 +292,8 @@ class Map:
                 return right(unturned(engine, x), y)
             else:
                 args = (flat, a, y.value, *plan.head, x.offset, *plan.tail)
+                if plan.cost:
+                    plan.program.cost = plan.cost
                 start(plan.program, plan.cubes, args)
             return CubeTensor(flat, plan.shape, plan.strides, plan.out)
 

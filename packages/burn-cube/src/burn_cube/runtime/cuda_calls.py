@@ -271,12 +271,14 @@ class CudaCalls(Addressed):
         much = len(changed) > SHARE * len(self._calls) or self._changed % OFTEN == 0
         if best is None or (room and much):
             return self._new()
-        for k in changed:
-            if not best.patch(self, k):
-                self._instances.remove(best)
-                self._listed()
-                return self._new()
+        # A graph of which some nodes were changed has neither these words nor its own.
+        self._instances.remove(best)
+        self._listed()
+        if not all(best.patch(self, k) for k in changed):
+            return self._new()
         np.copyto(best.words, words)
+        self._instances.append(best)
+        self._listed()
         return best
 
     def _new(self) -> _Instance:
