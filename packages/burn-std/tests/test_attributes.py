@@ -78,7 +78,7 @@ def test_slots() -> None:
             need_dict(cls, "It is read.")
 
 
-def test_it_mixes_with_classes_that_have_a_metaclass() -> None:
+def test_it_mixes_with_abstract_classes() -> None:
     class Abstract(Box, abc.ABC):
         @abc.abstractmethod
         def weigh(self) -> float: ...

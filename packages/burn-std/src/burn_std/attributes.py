@@ -2,15 +2,39 @@
 
 from __future__ import annotations
 
+from abc import ABCMeta
 from collections.abc import Mapping
-from functools import wraps
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from burn_std.errors import ArgumentError
 from burn_std.plugins import nearest
 
+if TYPE_CHECKING:
+    import inspect
 
-class Closed:
+
+class _ClosedMeta(ABCMeta):
+    """Notes when an object is made; a base cannot, since `__init__` of a derived class is last."""
+
+    @property
+    def __signature__(cls) -> inspect.Signature:
+        """The constructor's signature, which `__call__` below would hide from help()."""
+        import inspect  # only who asks needs it
+
+        if cls.__init__ is object.__init__:  # type: ignore[misc]
+            return inspect.Signature()
+        whole = inspect.signature(cls.__init__)  # type: ignore[misc]
+        return whole.replace(
+            parameters=list(whole.parameters.values())[1:], return_annotation=whole.empty
+        )
+
+    def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+        made = super().__call__(*args, **kwargs)
+        made.__dict__["_closed"] = True
+        return made
+
+
+class Closed(metaclass=_ClosedMeta):
     """Base of objects that have settings: once made they take no attribute that they lack.
 
     `optimizer.learning_rate = 0.1` would else be kept and change nothing. Names that begin with an
@@ -27,23 +51,6 @@ class Closed:
 
     # What to write instead, by name; a derived class adds its own.
     otherwise_set: ClassVar[Mapping[str, str]] = {}
-
-    def __init_subclass__(cls, **kwargs: Any) -> None:
-        """Let the constructor of the class that an object is made of close it behind itself.
-
-        A metaclass would do, and would keep the classes from others with one (protocols, modules).
-        """
-        super().__init_subclass__(**kwargs)
-        begin = cls.__dict__.get("__init__")
-        if begin is not None:
-
-            @wraps(begin)
-            def closing(self: Any, *args: Any, **kwargs: Any) -> None:
-                begin(self, *args, **kwargs)
-                if type(self).__init__ is closing:  # that of a derived class goes on
-                    self.__dict__["_closed"] = True
-
-            cls.__init__ = closing  # type: ignore[method-assign]
 
     def __setattr__(self, name: str, value: Any) -> None:
         held = self.__dict__

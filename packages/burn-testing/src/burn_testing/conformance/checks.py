@@ -55,7 +55,11 @@ def mixed_devices(device: Any, other: Any, name: str) -> list[str]:
     dtype = next((d for d in s.dtypes if supported(device, s, d)), None)
     if dtype is None:
         return []
-    given, there = inputs(device.context, s, dtype), inputs(other.context, s, dtype)
+    try:
+        given, there = inputs(device.context, s, dtype), inputs(other.context, s, dtype)
+    except UnsupportedOpError as error:
+        # What makes an input, as a quantised tensor, may be lacking like any optional primitive.
+        return [] if declared_unsupported(device, error.op) else [f"{s.name}: {error}"]
     at, inside = _places(s)[-1]
     if inside is None:
         given[at] = there[at]
