@@ -9,11 +9,10 @@ from burn_backend import LEAVES, Fused, Group
 from burn_cube_backend import fused_views, row_code
 from burn_cube_backend.engine import Engine
 from burn_cube_backend.geometry import Ints
-from burn_cube_backend.kernels.create import wrapped
 from burn_cube_backend.kernels.maps import plain
+from burn_cube_backend.part_code import NumberKind, number_kind, number_word
 from burn_cube_backend.payload import CubeTensor
 from burn_cube_backend.random_code import Drawing, What
-from burn_std import DType
 
 # Parts whose run-time values are extents or seeds.
 _NO_NUMBERS = frozenset((*fused_views.VIEWS, *row_code.VIEWS, *LEAVES))
@@ -42,10 +41,10 @@ class GroupNumbers:
         self.apart = apart
         self.parted = False
         self.inputs = len(group.outside)
-        self.numbers: list[tuple[DType, bool] | None] = []
+        self.numbers: list[NumberKind | None] = []
         for part in group.parts:
-            number = (part.static[0] if part.name == "full" else part.lead, part.name == "full")
-            self.numbers += [None if part.name in _NO_NUMBERS else number] * part.numbers
+            kind = None if part.name in _NO_NUMBERS else number_kind(part)
+            self.numbers += [kind] * part.numbers
 
     def outside_numbers(self, tensors: Sequence[CubeTensor]) -> list[Any]:
         """Return the arguments for outside tensors that are numbers."""
@@ -54,12 +53,8 @@ class GroupNumbers:
 
     def part_numbers(self, given: Sequence[Any]) -> list[Any]:
         """Return the arguments for the run-time values that are numbers."""
-        words = []
-        for value, number in zip(given, self.numbers, strict=True):
-            if value is not None and number is not None:
-                dtype, whole = number
-                words.append(plain(wrapped(value, dtype) if whole else value, dtype.kind))
-        return words
+        named = zip(given, self.numbers, strict=True)
+        return [number_word(v, kind) for v, kind in named if v is not None and kind is not None]
 
     def part_wise(self, *args: Any) -> tuple[CubeTensor, ...]:
         """Compute the group by several kernels."""

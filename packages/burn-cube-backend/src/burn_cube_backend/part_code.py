@@ -7,9 +7,11 @@ from typing import Any
 
 from burn_backend import Part
 from burn_cube_backend.code import Code, Val
-from burn_cube_backend.kernels.maps import wide
+from burn_cube_backend.kernels.create import wrapped
+from burn_cube_backend.kernels.maps import plain, wide
 from burn_cube_backend.scalar_code import LARGEST, Expression
 from burn_ir import CATALOG, Node, bind, parse
+from burn_std import DType
 
 _PARSED: dict[str, Node] = {}
 
@@ -77,3 +79,19 @@ def part_value(
         else:
             env[attr.name] = number
     return Expression(code, env, wide(part.lead)).value(bind(node, known)).cast(part.dtype)
+
+
+# Of a run-time number the dtype that it has, and whether it is an element of that dtype first.
+NumberKind = tuple[DType, bool]
+
+
+def number_kind(part: Part) -> NumberKind:
+    """Return what the run-time numbers of a part are; those of a `full` stand for a tensor."""
+    whole = part.name == "full"
+    return (part.static[0] if whole else part.lead), whole
+
+
+def number_word(value: Any, kind: NumberKind) -> Any:
+    """Return a run-time number as the argument of a kernel."""
+    dtype, whole = kind
+    return plain(wrapped(value, dtype) if whole else value, dtype.kind)

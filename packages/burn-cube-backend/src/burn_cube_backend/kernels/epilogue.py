@@ -12,10 +12,9 @@ from typing import Any, NamedTuple
 from burn_backend import GIVEN, Group
 from burn_cube import DeviceArray, Vector
 from burn_cube_backend.code import Buf, Code, Val
-from burn_cube_backend.kernels.create import wrapped
 from burn_cube_backend.kernels.maps import plain, wide
 from burn_cube_backend.lanes import load
-from burn_cube_backend.part_code import part_numbers, part_value
+from burn_cube_backend.part_code import number_kind, number_word, part_numbers, part_value
 from burn_cube_backend.payload import CubeTensor
 from burn_std import DType
 
@@ -131,14 +130,8 @@ def epilogue_of(chain: Chain) -> Epilogue:
     reads = tuple(["number" if x.buf is None else "one" for x in tensors])
     arrays = [x for x in tensors if x.buf is not None]
     numbers: list[Any] = [plain(x.value, x.dtype.kind) for x in tensors if x.buf is None]
-    kinds = [
-        (part.static[0] if part.name == "full" else part.lead, part.name == "full")
-        for part in group.parts
-        for _ in range(part.numbers)
-    ]
-    for value, (dtype, whole) in zip(given, kinds, strict=True):
-        if value is not None:
-            numbers.append(plain(wrapped(value, dtype) if whole else value, dtype.kind))
+    kinds = [number_kind(part) for part in group.parts for _ in range(part.numbers)]
+    numbers += [number_word(v, kind) for v, kind in zip(given, kinds, strict=True) if v is not None]
     places = [n for x in arrays for n in (x.offset, 0)]
     spec = Spec(group, reads, tuple([v is None for v in given]))
     return Epilogue(spec, tuple([x.buf for x in arrays if x.buf is not None]), (*numbers, *places))
