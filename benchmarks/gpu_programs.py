@@ -1,14 +1,16 @@
 """Whole programs on a GPU: ours as written and captured, beside PyTorch and JAX.
 
-    python benchmarks/gpu_programs.py [--device cuda] [--only TEXT] [--without-jax] [--json FILE]
+    python benchmarks/gpu_programs.py [--device cuda] [--only TEXT] [--tf32] [--without-jax]
+        [--json FILE]
 
 A training step of a perceptron (784-512-512-10, Adam, float32) at two batch sizes; one of a small
 convolutional network (batch 64, SGD, float32) and its answer for one image; one of ResNet-50 (batch
 64, 224 x 224, bfloat16 autocast, SGD); and one of a model of GPT-2's size (124 M parameters, 8 x
-1024 tokens, bfloat16 autocast, AdamW). JAX multiplies float32 in tf32 unless it is told otherwise;
-it stands beside the perceptron both ways. Every step is waited for; medians in milliseconds. Sides
-take turns in one process. The first steps compile and are left out. Convolutions are those of cuDNN
-where its frontend is installed.
+1024 tokens, bfloat16 autocast, AdamW). Products and convolutions of float32 are in true float32, or
+with `--tf32` in tf32, on all sides; by itself PyTorch takes tf32 for convolutions alone, JAX for
+both. Every step is waited for; medians in milliseconds. Sides take
+turns of some steps in one process, as a program repeats its own step and not other ones. The first
+steps compile and are left out. Convolutions are those of cuDNN where its frontend is installed.
 """
 
 from __future__ import annotations
@@ -38,17 +40,18 @@ BATCH, SIZE = 8, Size(tokens=1024, layers=12, heads=12, width=768, words=50257)
 TOKENS, LAYERS, HEADS, WIDTH, WORDS = SIZE
 
 
-def medians(sides: dict[str, Step], warm: int, rounds: int) -> dict[str, float]:
-    """Return the median milliseconds of each side; they take turns."""
+def medians(sides: dict[str, Step], warm: int, rounds: int, turn: int = 1) -> dict[str, float]:
+    """Return the median milliseconds of each side; they take turns of some steps."""
     for step in sides.values():
         for _ in range(warm):
             step()
     times: dict[str, list[float]] = {name: [] for name in sides}
     for _ in range(rounds):
         for name, step in sides.items():
-            start = time.perf_counter()
-            step()
-            times[name].append((time.perf_counter() - start) * 1e3)
+            for _ in range(turn):
+                start = time.perf_counter()
+                step()
+                times[name].append((time.perf_counter() - start) * 1e3)
     return {name: statistics.median(t) for name, t in times.items()}
 
 
@@ -110,21 +113,19 @@ def perceptron(device: Any, rows: int, jax: bool) -> dict[str, float]:
         lambda m, a, b: TF.cross_entropy(m(a), b), batch,
     )  # fmt: skip
     sides = {"ours": made()[0], "captured": made()[1], "torch": eager}
-    sides |= jitted(rows) if jax else {}
-    return medians(sides, 60, 100)
+    sides |= jitted(rows, device.settings()["tf32"]) if jax else {}
+    return medians(sides, 60, 10, 20)
 
 
-def jitted(rows: int) -> dict[str, Step]:
-    """Return JAX's steps of the perceptron, as it multiplies by itself and in float32."""
+def jitted(rows: int, tf32: bool) -> dict[str, Step]:
+    """Return JAX's step of the perceptron."""
     # It takes most of the device at once otherwise.
     os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
     import jax
 
-    made = jax_workloads()[f"mlp step {rows}"]
-    exact = made()
-    with jax.default_matmul_precision("float32"):
-        exact()  # compiles
-    return {"jax": made(), "jax float32": exact}
+    # For all that follows: what is traced under another precision is traced anew outside of it.
+    jax.config.update("jax_default_matmul_precision", "tensorfloat32" if tf32 else "float32")
+    return {"jax": jax_workloads()[f"mlp step {rows}"]()}
 
 
 def small_network(kind: Any, **on: Any) -> Any:
@@ -153,7 +154,7 @@ def convolutional(device: Any) -> dict[str, float]:
         lambda m, a, b: TF.cross_entropy(m(a), b),
         (torch.from_numpy(x).cuda(), torch.from_numpy(y).cuda()),
     )  # fmt: skip
-    return medians({"ours": made()[0], "captured": made()[1], "torch": eager}, 12, 60)
+    return medians({"ours": made()[0], "captured": made()[1], "torch": eager}, 12, 6, 10)
 
 
 def one_image(device: Any) -> dict[str, float]:
@@ -175,7 +176,8 @@ def one_image(device: Any) -> dict[str, float]:
             other(given)
         torch.cuda.synchronize()
 
-    return medians({"ours": waited(model), "captured": waited(captured), "torch": eager}, 12, 200)
+    sides = {"ours": waited(model), "captured": waited(captured), "torch": eager}
+    return medians(sides, 12, 10, 20)
 
 
 def resnet(kind: Any, **on: Any) -> Any:
@@ -317,11 +319,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--device", default="cuda")
     parser.add_argument("--only", default="")
+    parser.add_argument("--tf32", action="store_true", help="on all sides")
     parser.add_argument("--without-jax", action="store_true", help="where it is not installed")
     parser.add_argument("--json", type=Path)
     arguments = parser.parse_args()
     jax = not arguments.without_jax
-    device = burn.device(arguments.device)
+    device = burn.device(arguments.device).configure(burn.DeviceConfig(tf32=arguments.tf32))
+    torch.backends.cuda.matmul.allow_tf32 = arguments.tf32
+    torch.backends.cudnn.allow_tf32 = arguments.tf32
     programs: dict[str, Callable[[], dict[str, float]]] = {
         "perceptron step, 64 rows": lambda: perceptron(device, 64, jax),
         "perceptron step, 1024 rows": lambda: perceptron(device, 1024, jax),
@@ -334,6 +339,7 @@ def main() -> None:
         "date": datetime.datetime.now(tz=datetime.UTC).date().isoformat(),
         "hardware": torch.cuda.get_device_name(0),
         "torch": torch.__version__,
+        "float32 as": "tf32" if arguments.tf32 else "float32",
     }
     for name, measure in programs.items():
         if arguments.only in name:

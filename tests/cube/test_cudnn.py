@@ -172,14 +172,16 @@ class Library:
         return False
 
 
-def served(library: Any) -> CubeBackend:
+def served(library: Any, tf32: bool = False) -> CubeBackend:
     """Return the processor with a provider on a library."""
     backend = cpu.create(0)
+    if tf32:
+        backend.allow_tf32()
     runtime = SimpleNamespace(
         lock=threading.RLock(), use=lambda: None, alive=lambda: None,
         stream=SimpleNamespace(ptr=5),
     )  # fmt: skip
-    backend.engine.providers["cudnn"] = CuDnn(runtime, library)
+    backend.engine.providers["cudnn"] = CuDnn(runtime, library, backend.engine.tf32)
     backend.engine.keeps_last = True
     return backend
 
@@ -248,6 +250,18 @@ def test_the_three_convolutions(case: str, dtype: str) -> None:
         assert ("TENSOR_CORE" in graph.bars) == (dtype == "FLOAT")
         assert graph.facts["compute_data_type"].name == "FLOAT"
     assert library.stream == (Library.handle, 5)
+
+
+def test_float32_lies_as_halves_do_where_tf32_is_allowed() -> None:
+    library = Library()
+    backend = served(library, tf32=True)
+    how = ((1, 1), (1, 1), (1, 1), 1)
+    x, w = normal("FLOAT", 2, 4, 6, 6), normal("FLOAT", 4, 4, 3, 3)
+    made = call(backend, "conv", x, w, None, *how)
+    assert is_last(made.shape, made.strides)
+    want = expected("conv", x, w, None, *how)
+    np.testing.assert_allclose(backend.to_numpy(made), want, rtol=1e-5, atol=1e-5)
+    assert "TENSOR_CORE" not in library.graphs[0].bars
 
 
 def test_plans_are_kept_by_shape_and_order() -> None:

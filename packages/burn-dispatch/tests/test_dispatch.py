@@ -170,6 +170,27 @@ def test_configured_once_and_before_the_first_tensor(resource):
         Device(used).configure(float64)
 
 
+def test_tf32_is_a_permission_that_reaches_the_backend():
+    heard = []
+
+    class Listening(Lists):
+        def allow_tf32(self) -> None:
+            heard.append(True)
+
+    plain = Device(Resource("lists", "lists", Listening(), 5)).configure(float64)
+    assert plain.settings()["tf32"] is False
+    assert not heard
+    allowed = Device(Resource("lists", "lists", Listening(), 6)).configure(DeviceConfig(tf32=True))
+    assert allowed.settings() == {"default_float": float32, "default_int": int64, "tf32": True}
+    assert heard == [True]
+    Device(Resource("lists", "lists", Lists(), 7)).configure(DeviceConfig(tf32=True))
+    for wrong in (1, "high", None):
+        with pytest.raises(DeviceError, match="tf32 is True or False"):
+            DeviceConfig(tf32=wrong)
+    with pytest.raises(DeviceError, match="once"):
+        allowed.configure(DeviceConfig(tf32=True))
+
+
 def test_scopes_swap_functions_and_put_them_back(resource):
     ctx = resource.plain_context()
     x = box(resource, 1.0)

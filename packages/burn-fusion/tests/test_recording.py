@@ -70,6 +70,14 @@ class FakeBackend(Backend):
         return Box([value], (), self.native[dtype])
 
 
+def test_a_permission_is_handed_on():
+    heard = []
+    inner = FakeBackend()
+    inner.allow_tf32 = lambda: heard.append(inner)
+    FusionBackend(inner).allow_tf32()
+    assert heard == [inner]
+
+
 def recording(fusion: FusionBackend, name: str):
     """Return a function of values made from the fragments of one operation."""
     entry = CATALOG[name]

@@ -191,6 +191,12 @@ class Backend:
         """Tell a watcher of plans, flushes and kernels inside the block."""
         return nullcontext()
 
+    def allow_tf32(self) -> None:
+        """Hear that products of float32 may read their factors as tf32; before any tensor.
+
+        It is a permission: who has no tensor cores, or gains nothing, goes on in float32.
+        """
+
     def supports_dtype(self, dtype: DType) -> bool:
         """Return whether tensors of the dtype can be made and computed with."""
         return dtype in self.native

@@ -42,6 +42,7 @@ class Engine:
         replayed: plans that keep memory for their next run.
         packs: packed forms that are kept.
         label: the operation that runs, for reports of who holds memory.
+        tf32: libraries may read factors of float32 as tf32.
         keeps_last: results of images whose channels lie last lie so too. It is set where a library
             computes convolutions so; elsewhere every result lies row by row.
     """
@@ -57,6 +58,7 @@ class Engine:
         self._layout_count = 0
         self._scratch = threading.local()
         self.label = ""
+        self.tf32 = False
         self.keeps_last = False
         self._loaded: dict[Any, Program] = {}
         self._sites: dict[tuple[str, int, int, bool], int] = {}

@@ -94,6 +94,10 @@ class CubeBackend(Backend):
         """Return a rank-0 payload that has no memory yet."""
         return number(wrapped(value, dtype), dtype)
 
+    def allow_tf32(self) -> None:
+        """Let the libraries of a GPU use its tensor cores for float32."""
+        self.engine.tf32 = True
+
     def supports_dtype(self, dtype: DType) -> bool:
         """Return whether the device computes in a dtype; quantised ones are stored as bytes."""
         return dtype in self.native or dtype.is_quantized

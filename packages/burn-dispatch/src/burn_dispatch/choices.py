@@ -8,24 +8,38 @@ from burn_std import DeviceError, DType, DTypeError
 
 
 class DeviceConfig:
-    """Default dtypes of a device.
+    """Default dtypes of a device, and how exact its products are.
 
     Attributes:
         default_float: dtype of Python floats, or None to leave it.
         default_int: dtype of Python ints, or None to leave it.
+        tf32: products and convolutions of float32 may read their factors as tf32, which keeps ten
+            bits of mantissa in place of 23; sums stay float32. It is a permission: a device
+            without tensor cores computes in float32 all the same.
+
+    Example:
+        >>> config = DeviceConfig(tf32=True)
+        >>> burn.device("flex:61").configure(config).settings()["tf32"]
+        True
     """
 
-    __slots__ = ("default_float", "default_int")
+    __slots__ = ("default_float", "default_int", "tf32")
 
     def __init__(
-        self, default_float: DType | None = None, default_int: DType | None = None
+        self,
+        default_float: DType | None = None,
+        default_int: DType | None = None,
+        tf32: bool = False,
     ) -> None:
         if default_float is not None and not _is(default_float, "is_float"):
             raise DeviceError("configure", "default_float is a float dtype", got=default_float)
         if default_int is not None and not _is(default_int, "is_int"):
             raise DeviceError("configure", "default_int is an integer dtype", got=default_int)
+        if not isinstance(tf32, bool):
+            raise DeviceError("configure", "tf32 is True or False", got=repr(tf32))
         self.default_float = default_float
         self.default_int = default_int
+        self.tf32 = tf32
 
     @classmethod
     def of(cls, config: Any) -> DeviceConfig:

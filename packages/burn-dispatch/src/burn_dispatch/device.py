@@ -291,15 +291,16 @@ class Device:
             raise DTypeError("supports_dtype", "takes a dtype", got=repr(dtype))
         return self._resource.backend.supports_dtype(dtype)
 
-    def settings(self) -> dict[str, DType]:
-        """Return the default dtypes."""
+    def settings(self) -> dict[str, Any]:
+        """Return the default dtypes, and whether products may use tf32."""
         return {
             "default_float": self._resource.default_float,
             "default_int": self._resource.default_int,
+            "tf32": self._resource.tf32,
         }
 
     def configure(self, config: Any) -> Device:
-        """Set the default dtypes, once, before the first tensor.
+        """Set the default dtypes and how exact products are, once, before the first tensor.
 
         Args:
             config: a `DeviceConfig`, one dtype, or a pair (float, int).
@@ -309,7 +310,8 @@ class Device:
         """
         config = DeviceConfig.of(config)
         r = self._resource
-        r.configure(config.default_float or r.default_float, config.default_int or r.default_int)
+        dtypes = config.default_float or r.default_float, config.default_int or r.default_int
+        r.configure(*dtypes, config.tf32)
         return self
 
     def seed(self, value: int) -> None:

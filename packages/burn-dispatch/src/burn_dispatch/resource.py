@@ -35,6 +35,7 @@ class Resource:
         chain: how the device prints, `fusion<flex>`; what is usual for a backend is not shown.
         backend: where payloads live.
         default_float: dtype of Python floats; `default_int` of Python ints.
+        tf32: products of float32 may read their factors as tf32.
         used: an operation or tensor was made, so defaults are fixed.
         scalars: payloads of Python scalars seen before.
         often: operations that come again and again, whose functions are native.
@@ -48,6 +49,7 @@ class Resource:
         self.index = index
         self.default_float: DType = float32
         self.default_int: DType = int64
+        self.tf32 = False
         self.used = False
         self.configured = False
         self.scalars: dict[Any, Any] = {}
@@ -108,8 +110,8 @@ class Resource:
             self.scalars[key, value, value.__class__] = payload
         return payload
 
-    def configure(self, default_float: DType, default_int: DType) -> None:
-        """Set the default dtypes; once, before the first tensor."""
+    def configure(self, default_float: DType, default_int: DType, tf32: bool = False) -> None:
+        """Set the default dtypes and how exact products are; once, before the first tensor."""
         if self.used or self.configured:
             raise DeviceError(
                 self.name, "a device is configured once, before its first tensor",
@@ -119,6 +121,9 @@ class Resource:
             if not self.backend.supports_dtype(dtype):
                 raise DeviceError(self.name, "the device does not support this dtype", got=dtype)
         self.default_float, self.default_int = default_float, default_int
+        if tf32:
+            self.tf32 = True
+            self.backend.allow_tf32()
         self.configured = True
 
     # ---- random numbers ---------------------------------------------------------------------

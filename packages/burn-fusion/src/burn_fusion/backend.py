@@ -129,6 +129,10 @@ class FusionBackend(Backend):
         """Return the inner backend's facts."""
         return self.inner.memory_report()
 
+    def allow_tf32(self) -> None:
+        """Hand it on to the inner backend."""
+        self.inner.allow_tf32()
+
     def memory_of(self, payload: Value) -> list[tuple[Any, int]]:
         """Return the memory behind a value that was computed, and of the inner payload itself."""
         buf = payload.buf if payload.__class__ is Value and payload.seg is None else payload

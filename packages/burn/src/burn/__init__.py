@@ -81,6 +81,7 @@ else:
     _LATE = ("Graph", "capture", "explain", "graph", "memory_report")
 
     # What `torch` has under this name, and what to write instead.
+    _TF32 = "Configure a device: burn.device(name).configure(burn.DeviceConfig(tf32=True))."
     _DTYPE = "Configure a device: burn.device(name).configure(burn.float64)."
     _CAPTURE = (
         "Devices that compile record and fuse by themselves: burn.Device.cpu(). "
@@ -115,6 +116,8 @@ else:
         "set_default_tensor_type": _DTYPE,
         "set_default_device": "Write `with device:`, or set BURN_DEVICE.",
         "get_default_device": "Use burn.Device.default().",
+        "set_float32_matmul_precision": _TF32,
+        "get_float32_matmul_precision": _TF32,
         "set_num_threads": _SERIAL,
         "get_num_threads": _SERIAL,
         "use_deterministic_algorithms": "Nothing to set: results do not depend on the order in "

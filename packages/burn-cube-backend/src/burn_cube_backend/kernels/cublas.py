@@ -3,7 +3,8 @@
 cupy brings the library and makes its handle; products call it directly, because cupy would send
 each call to its own current stream. Products of floats go to it as they lie; what it cannot read
 without a copy is copied by the shared code of the CPU's provider. Half precision adds in float32,
-float32 stays true float32 (no tf32), and partial sums are never rounded to half precision.
+float32 stays true float32 unless the device was allowed tf32, and partial sums are never rounded to
+half precision.
 `BURN_CUDA_BLAS=off` leaves products to the kernels of this package.
 """
 
@@ -32,6 +33,8 @@ from burn_std import DType, dtypes as d
 
 # cudaDataType of the elements, and cublasComputeType of the sums.
 _KINDS = {d.float32: (0, 68), d.float64: (1, 70), d.float16: (2, 68), d.bfloat16: (14, 68)}
+# CUBLAS_COMPUTE_32F_FAST_TF32
+_TF32 = 77
 # CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION; the default mode of float32 is true float32.
 _MATH = 16
 _DEFAULT_ALGORITHM = -1
@@ -73,15 +76,17 @@ class CuBlas:
 
     Attributes:
         plans: products that were made before, by dtype and layout of the operands.
+        tf32: those of float32 read their factors as tf32.
     """
 
-    def __init__(self, runtime: Any) -> None:
+    def __init__(self, runtime: Any, tf32: bool = False) -> None:
         from cupy.cuda import (  # type: ignore[import-not-found,import-untyped,unused-ignore]
             cublas,
         )
 
         runtime.use()
         self.runtime = runtime
+        self.tf32 = tf32
         self.plans: dict[Any, Plan] = {}
         handle = cublas.create()
         cublas.setMathMode(handle, _MATH)
@@ -120,6 +125,8 @@ class CuBlas:
         """Return how out = x y is computed; cuBLAS counts columns, so it is told out' = y' x'."""
         m, n, k = shape
         kind, sums = _KINDS[dtype]
+        if self.tf32 and dtype is d.float32:
+            sums = _TF32
         pair = self.scalars[d.float64 if dtype is d.float64 else d.float32]
         one = pair.ctypes.data
         batches = size_of(batch)
@@ -178,7 +185,7 @@ def provider(engine: Engine) -> CuBlas | None:
         wanted = (
             runtime.name.partition(":")[0] == "cuda" and os.environ.get("BURN_CUDA_BLAS") != "off"
         )
-        found = engine.providers["cublas"] = CuBlas(runtime) if wanted else None
+        found = engine.providers["cublas"] = CuBlas(runtime, engine.tf32) if wanted else None
     made: CuBlas | None = found
     return made
 

@@ -3,8 +3,9 @@
 It is optional: a device whose Python finds `nvidia-cudnn-frontend` has it (the extra `cudnn`), and
 `BURN_CUDA_CONV=off` leaves convolutions to the kernels of this package all the same. Halves add in
 float32 and lie with their channels last, which is how tensor cores read them; float32 stays true
-float32 (no tf32) and lies as its input does. Only engines that give the same bits every time serve.
-What the library has no plan for is remembered and takes the other way.
+float32 and lies as its input does, unless the device was allowed tf32: then it is treated as halves
+are. Only engines that give the same bits every time serve. What the library has no plan for is
+remembered and takes the other way.
 
 Source: cuDNN's frontend, graph interface (`pygraph`), and the notes of its engines.
 """
@@ -102,14 +103,16 @@ class CuDnn:
     Args:
         runtime: the device.
         library: the module of the frontend.
+        tf32: tensor cores may read factors of float32, of which they take the upper 19 bits.
 
     Attributes:
         plans: what was asked for before; None for what the library does not do.
     """
 
-    def __init__(self, runtime: Any, library: Any) -> None:
+    def __init__(self, runtime: Any, library: Any, tf32: bool = False) -> None:
         self.runtime = runtime
         self.library = library
+        self.tf32 = tf32
         self.plans: dict[Problem, Plan | None] = {}
         runtime.use()
         try:
@@ -148,8 +151,8 @@ class CuDnn:
                 "REDUCED_PRECISION_REDUCTION",
                 "FFT",
             ]
-            if p.dtype is d.float32:
-                barred.append("TENSOR_CORE")  # of float32 they take the upper 19 bits
+            if p.dtype is d.float32 and not self.tf32:
+                barred.append("TENSOR_CORE")
             graph.deselect_numeric_notes([getattr(note, name) for name in barred])
             graph.deselect_workspace_greater_than(_WORKSPACE)
             graph.check_support()
@@ -270,15 +273,15 @@ def provider(engine: Engine) -> CuDnn | None:
     found = engine.providers.get("cudnn", False)
     if found is False:
         runtime = engine.client.runtime
-        found = engine.providers["cudnn"] = _opened(runtime) if wanted(runtime) else None
+        found = engine.providers["cudnn"] = _opened(engine) if wanted(runtime) else None
     library: CuDnn | None = found
     return library
 
 
-def _opened(runtime: Any) -> CuDnn:
+def _opened(engine: Engine) -> CuDnn:
     import cudnn  # type: ignore[import-not-found,import-untyped,unused-ignore]
 
-    return CuDnn(runtime, cudnn)
+    return CuDnn(engine.client.runtime, cudnn, engine.tf32)
 
 
 def forward(
@@ -383,7 +386,7 @@ def _served(dtype: DType, *shapes: Ints) -> bool:
 
 def _orders(engine: Engine, x: CubeTensor, other: CubeTensor) -> tuple[bool, ...]:
     """Return whether channels lie last, the better way first."""
-    if x.dtype in HALVES:
+    if x.dtype in HALVES or engine.tf32:
         return True, False
     return (True, False) if asks_last(engine, x, other) else (False, True)
 
