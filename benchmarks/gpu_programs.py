@@ -243,8 +243,8 @@ def images(device: Any) -> dict[str, float]:
         steps = torch.optim.SGD(other.parameters(), lr=0.01, momentum=0.9)
         sides[name] = theirs(other, steps, torch_loss, given)
     # The captured step and the plain one share model and state, so they do not take turns.
-    found = medians({"ours": plain}, 6, 10)
-    found |= medians({"captured": replayed, **sides}, 6, 10)
+    found = medians({"ours": plain}, 16, 10)
+    found |= medians({"captured": replayed, **sides}, 8, 10)
     return {**found, "our peak GiB": device.memory_report()["peak"] / 2**30}
 
 
@@ -308,8 +308,8 @@ def transformer(device: Any) -> dict[str, float]:
     compiled = torch.compile(other)
     fast = theirs(compiled, torch.optim.AdamW(other.parameters(), lr=1e-4), torch_loss, given)
     # The captured step and the plain one share model and state, so they do not take turns.
-    found = medians({"ours": plain}, 6, 10)
-    found |= medians({"captured": replayed, "torch": eager, "compile": fast}, 6, 10)
+    found = medians({"ours": plain}, 16, 10)
+    found |= medians({"captured": replayed, "torch": eager, "compile": fast}, 8, 10)
     report = device.memory_report()
     return {**found, "our peak GiB": report["peak"] / 2**30}
 

@@ -74,8 +74,8 @@ def library(cublas: Any, graphs: Any) -> Any:
     """Return numpy in the place of cuBLAS; two products in one lane may not meet."""
 
     class Products(cublas.CuBlas):  # type: ignore[misc]
-        def __init__(self, runtime: Any) -> None:
-            self.runtime = runtime
+        def __init__(self, runtime: Any, tf32: bool) -> None:
+            self.runtime, self.tf32 = runtime, tf32
             self.plans: dict[Any, Any] = {}
             self.lane = 0
             self.lanes: set[int] = set()

@@ -2,13 +2,15 @@
 
 Small requests are parts of pages where the device can name a part; such a part keeps its handle
 for life, so that OpenCL makes each sub-buffer once. Larger requests own their memory. Freed memory
-is kept by size class, last in first out, so that a loop gets the same addresses in each round.
-Work of one device happens in order, so memory is free for the next launch as soon as it is freed.
+is kept by size class, last in first out, which is warm; where graphs hold addresses the lowest one
+comes first, so that a loop gets the same addresses in each round. Work of one device happens in
+order, so memory is free for the next launch as soon as it is freed.
 """
 
 from __future__ import annotations
 
 import threading
+from bisect import insort
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -161,6 +163,10 @@ class Storage:
             self._freed.append(self._block)
 
 
+def _falling(block: Block) -> int:
+    return -block.address
+
+
 class Pool:
     """The memory of one device.
 
@@ -181,7 +187,11 @@ class Pool:
         self.page = PAGE
         # Drivers ask for 128 to 512 bytes between parts; a power of two, as is ours.
         self._grain = max(GRAIN, runtime.properties.alignment)
+        # Last in, first out moves a loop's blocks round from one role to another, often in long
+        # cycles. The lowest free address depends on what is free alone.
+        self._lowest = "graphs" in runtime.properties.capabilities
         self._lock = threading.RLock()
+        # By size; the next one to be given stands last.
         self._free: dict[int, list[Block]] = {}
         self._pages: list[Page] = []
         self._held: set[Block] = set()
@@ -240,6 +250,8 @@ class Pool:
             free = classes.get(size)
             if free is None:
                 classes[size] = [block]
+            elif self._lowest:
+                insort(free, block, key=_falling)
             else:
                 free.append(block)
 
