@@ -67,7 +67,7 @@ def test_a_loop_finds_its_memory_where_it_was_if_graphs_hold_addresses(kind):
             before.clear()
             before.append(a)
             del b, a
-            d = c = None  # noqa: F841
+            d = c = None
         return seen
 
     for capabilities in (set(), {"graphs"}):
