@@ -5,6 +5,9 @@
 `ms` is the time of one call in a queue of many, the device waited for at the end: the slower of
 host and device. `host us` is what a call costs the host while the queue is short. The first calls
 compile and are left out. Values are not looked at here, but by `gpu_check.py`.
+
+The part `chains` measures the device that records, as programs use it: sixteen products of which
+each takes the last one's result, by themselves and with bias and gelu; times are of one product.
 """
 
 from __future__ import annotations
@@ -24,6 +27,8 @@ import burn
 from burn import functional as F
 
 DEVICE = "eager-cuda"
+RECORDING = "cuda"
+CHAIN = 16
 Fn = Callable[[], Any]
 TF = torch.nn.functional
 
@@ -193,7 +198,52 @@ def attentions(p: Pair) -> Iterator[Row]:
         yield f"attention and gradients {name}", back, back_torch, 10
 
 
-PARTS = (maps, reductions, orders, products, attentions)
+def chains(p: Pair) -> Iterator[Row]:
+    """Yield products that follow one another, on the device that records."""
+    p = Pair(burn.device(RECORDING))
+    for kind, sizes in (("bf16", (256, 1024, 2048, 4096)), ("f32", (256, 1024))):
+        for n in sizes:
+            # Of a size that neither grows nor dies out.
+            scale = (3 / n) ** 0.5
+            w, wt = p.rand(n, n)
+            x, xt = p.rand(n, n)
+            b, bt = p.rand(n)
+            given = [w * scale, x, b]
+            theirs = [wt * scale, xt, bt]
+            if kind == "bf16":
+                given = [t.to(burn.bfloat16) for t in given]
+                theirs = [t.bfloat16() for t in theirs]
+
+            def product(x: Any, w: Any, b: Any) -> Any:
+                return x @ w
+
+            def layer(x: Any, w: Any, b: Any) -> Any:
+                return F.gelu(F.linear(x, w, b), approximate="tanh")
+
+            def torch_layer(x: Any, w: Any, b: Any) -> Any:
+                return TF.gelu(TF.linear(x, w, b), approximate="tanh")
+
+            ours = chained(product, given, p.device.flush)
+            yield f"chain of matmul {kind} {n}", ours, chained(product, theirs), 4
+            ours = chained(layer, given, p.device.flush)
+            yield f"chain of linear, gelu {kind} {n}", ours, chained(torch_layer, theirs), 4
+
+
+def chained(step: Callable[..., Any], given: list[Any], end: Fn = lambda: None) -> Fn:
+    """Return what does a step again and again on its own result."""
+    w, x, b = given
+
+    def run() -> Any:
+        y = x
+        for _ in range(CHAIN):
+            y = step(y, w, b)
+        end()
+        return y
+
+    return run
+
+
+PARTS = (maps, reductions, orders, products, attentions, chains)
 
 
 def main() -> None:
@@ -213,14 +263,16 @@ def main() -> None:
         for name, ours, theirs, calls in part(Pair(device)):
             if args.only not in name:
                 continue
+            # Both queues are one device's, whoever fills them.
+            wait, each = torch.cuda.synchronize, CHAIN if part is chains else 1
             try:
-                b = median_ms(ours, device.sync, calls)
-                host = host_us(ours, device.sync)
+                b = median_ms(ours, wait, calls) / each
+                host = host_us(ours, wait) / each
             except Exception as error:  # noqa: BLE001 - the other rows are wanted too
                 print(f"{name:40} {type(error).__name__}: {str(error)[:300]}", flush=True)
                 continue
-            t = median_ms(theirs, torch.cuda.synchronize, calls)
-            host_t = host_us(theirs, torch.cuda.synchronize)
+            t = median_ms(theirs, wait, calls) / each
+            host_t = host_us(theirs, wait) / each
             rows[name] = {
                 "burn ms": b, "torch ms": t, "torch/burn": t / b, "burn host us": host,
                 "torch host us": host_t,

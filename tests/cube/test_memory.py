@@ -283,7 +283,9 @@ def test_a_captured_step_needs_what_lives_and_ten_percent(name: str, again: bool
         run(x, y)
     device.sync()
     assert most > 100_000
-    assert memory.report().peak - start <= 1.1 * most
+    # Where launches run side by side, small steps let memory rest before it serves again.
+    rest = replay_module.SMALL if replay.branches else 0
+    assert memory.report().peak - start <= 1.1 * most + rest
     # Nothing of the state lies there twice.
     sizes = [size for k, (size, _) in enumerate(replay.own) if k not in replay.over]
     assert sum(sizes) <= 4096
