@@ -30,19 +30,11 @@ CROSSING = [
     *(f"--ignore=tests/{name}" for name in ("repo", "plugins", "installs")),
 ]
 # What CI runs on a device that compiles: every operator with a part of its cases, another part each
-# day; on the recorded one, which is what a user gets, also what is about compiling, recording and
-# random programs. Both meet the same kernels, so the second finds most of them in the cache.
+# day. Both meet the same kernels, so the second finds most of them in the cache.
+_FEW = ["tests/bugs", "tests/conformance/test_ops_cases.py"]
 COMPILED = {
-    "cpu": [
-        *(f"tests/{name}" for name in ("bugs", "conformance/test_ops_cases.py", "cube", "fusion")),
-        "tests/laws",
-        "--burn-case-share=8",
-    ],
-    "eager-cpu": [
-        *(f"tests/{name}" for name in ("bugs", "conformance/test_ops_cases.py")),
-        "tests/laws/test_backends.py",
-        "--burn-case-share=16",
-    ],
+    "cpu": [*_FEW, "tests/laws", "--burn-case-share=8"],
+    "eager-cpu": [*_FEW, "tests/laws/test_backends.py", "--burn-case-share=16"],
 }
 # The peer that `bench` compares with. It is no dependency of anything here.
 TORCH = "torch==2.13.0"
@@ -58,6 +50,7 @@ nox.options.sessions = [
     "types",
     "unit",
     *(f"tests({backend})" for backend in BACKENDS),
+    "devices",
     "doctest",
     "docs",
     "examples",
@@ -175,13 +168,15 @@ def unit(session: nox.Session, package: str) -> None:
 def tests(session: nox.Session, backend: str) -> None:
     """What crosses packages: operator cases, gradients, bugs, laws; on one backend."""
     # A fresh machine compiles every kernel first, half an hour for all; `matrix` runs them all.
-    given = COMPILED.get(backend) or crossing(backend)
-    pytest(session, f"tests-{backend}", *given, "-n2", f"--burn-backend={backend}")
+    given = COMPILED.get(backend, CROSSING)
+    dependent = "--burn-dependent=only"
+    pytest(session, f"tests-{backend}", *given, "-n2", f"--burn-backend={backend}", dependent)
 
 
-def crossing(backend: str) -> list[str]:
-    """Return what `tests` runs on a backend; what names its devices itself runs once."""
-    return [*CROSSING, *([] if backend == "cpu" else ["--ignore=tests/cube"])]
+@nox.session
+def devices(session: nox.Session) -> None:
+    """What crosses packages and names its devices itself: kernels, recording, capture, faults."""
+    pytest(session, "devices", *CROSSING, "-n2", "--burn-dependent=none")
 
 
 @nox.session

@@ -38,6 +38,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="run every N-th case of each operator, beginning with another one each day (1: all)",
     )
     parser.addoption(
+        "--burn-dependent",
+        choices=("only", "none"),
+        help="run only what depends on --burn-backend, or only what names its devices itself",
+    )
+    parser.addoption(
         "--burn-part",
         metavar="I/N",
         help="of all tests that are collected, run the I-th and every N-th after it",
@@ -45,7 +50,15 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out the tests of other parts."""
+    """Leave out the tests of other sessions and parts."""
+    wanted = config.getoption("--burn-dependent")
+    if wanted:
+        kept, left = [], []
+        for item in items:
+            depends = "backend" in getattr(item, "fixturenames", ())
+            (kept if depends == (wanted == "only") else left).append(item)
+        config.hook.pytest_deselected(items=left)
+        items[:] = kept
     given = config.getoption("--burn-part")
     if given:
         part, count = map(int, given.split("/"))
