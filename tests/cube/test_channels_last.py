@@ -121,14 +121,17 @@ WINDOWS = {
 }  # fmt: skip
 
 
+@pytest.mark.parametrize("shape", [(2, 3, 7, 9), (1, 4, 5, 8)], ids=["odd", "fours"])
 @pytest.mark.parametrize("windows", WINDOWS)
 @pytest.mark.parametrize("name", ["interp", "opencl"])
-def test_gradients_of_maxima_are_gathered_where_they_lie(name: str, windows: str) -> None:
+def test_gradients_of_maxima_are_gathered_where_they_lie(
+    name: str, windows: str, shape: tuple[int, ...]
+) -> None:
     if name == "opencl" and not burn.Device.enumerate(burn.DeviceFilter("opencl")):
         pytest.skip("no OpenCL device")
     backend = {"interp": interp, "opencl": opencl}[name].create(0)
     engine, how = backend.engine, WINDOWS[windows]
-    x = image(2, 3, 7, 9).round(1)  # with ties
+    x = image(*shape).round(1)  # with ties
     flex = burn.device("flex").context
     values, places = flex.max_pool(burn.tensor(x, device=burn.device("flex")), *how, False)
     g, at = image(*values.shape), places.numpy()

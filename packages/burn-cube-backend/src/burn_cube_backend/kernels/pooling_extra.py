@@ -29,6 +29,8 @@ from burn_std import DType, dtypes as d
 _UNROLLED = 16
 # Units of a GPU that share a plane into which gradients of maxima are added.
 _PIECES = 32
+# Neighbours of which a unit of a GPU gathers the gradients.
+_LANES = 4
 
 
 def pooled(n: int, k: int, s: int, p: int, hole: int, ceil: bool) -> int:
@@ -198,17 +200,23 @@ def spread_kernel(dtype: DType, last: bool, index: DType) -> Kernel:
 
 def gathered_kernel(
     dtype: DType, kernel: Ints, stride: Ints, padding: Ints, dilation: Ints, last: bool,
-    index: DType,
+    lanes: int, index: DType,
 ) -> Kernel:  # fmt: skip
-    """Write for each element the sum of g of the windows around it that chose it, in order."""
+    """Write for each element the sum of g of the windows around it that chose it, in order.
+
+    A unit has `lanes` neighbours, which share the quotients that say where they are.
+    """
     code = Code("max_pool_gather", index)
     rank, kind = len(kernel), wide(dtype)
     out, g, at = code.buffer("out", dtype), code.buffer("g", dtype), code.buffer("index", d.int64)
-    count, g0, at0 = (code.place(p) for p in ("count", "g_offset", "at_offset"))
+    units, g0, at0 = (code.place(p) for p in ("units", "g_offset", "at_offset"))
     extents, outs = code.places("extent", rank), code.places("out", rank)
     planes = _Planes(code, last)
-    with code.each(count) as i:
-        plane, coords = planes.place(i, count, extents)
+    apart = all(k <= s and w == 1 for k, s, w in zip(kernel, stride, dilation, strict=True))
+    axes = [units, *extents, *([] if planes.channels is None else [planes.channels])]
+    axes[-1] = axes[-1] // lanes
+
+    def element(place: Val, plane: Any, coords: Sequence[Val]) -> None:
         head, own = planes.first(plane, _area(outs)), _flat(code, coords, extents)
         total = code.local(kind)
 
@@ -217,13 +225,33 @@ def gathered_kernel(
             with code.when(at[at0 + far].cast(index).eq(own)):
                 total.set(total.get() + g[g0 + far].cast(kind))
 
-        spans = []
-        for c, k, s, p, w, o in zip(coords, kernel, stride, padding, dilation, outs, strict=True):
-            # Numbers are moved up so that the quotient towards zero is the ceiling.
-            low = (c + (p - w * (k - 1) + s - 1)).call("max", 0) // s
-            spans.append((low, ((c + p) // s + 1).call("min", o)))
-        _nested(code, spans, take)
-        out[i] = total.get().cast(dtype)
+        if apart:
+            windows = [(c + p) // s for c, s, p in zip(coords, stride, padding, strict=True)]
+            inside = windows[0] < outs[0]
+            for w, o in zip(windows[1:], outs[1:], strict=True):
+                inside = inside & (w < o)
+            with code.when(inside):
+                take(windows)
+        else:
+            spans = []
+            sizes = zip(coords, kernel, stride, padding, dilation, outs, strict=True)
+            for c, k, s, p, w, o in sizes:
+                # Numbers are moved up so that the quotient towards zero is the ceiling.
+                low = (c + (p - w * (k - 1) + s - 1)).call("max", 0) // s
+                spans.append((low, ((c + p) // s + 1).call("min", o)))
+            _nested(code, spans, take)
+        out[place] = total.get().cast(dtype)
+
+    with code.each(units) as unit:
+        *before, group = code.coords(unit, axes)
+        for lane in range(lanes):
+            where = [*before, group * lanes + lane]
+            if last:
+                image, *coords, channel = where
+                element(unit * lanes + lane, (image, channel), coords)
+            else:
+                plane, *coords = where
+                element(unit * lanes + lane, plane, coords)
     return code.finish()
 
 
@@ -261,9 +289,11 @@ def gathered(
     if out.size:
         g, indices = laid(engine, g, last), laid(engine, indices, last)
         index = engine.index_dtype(out, g, count=max(out.size, g.size))
-        args = [out.buf, g.buf, indices.buf, out.size, g.offset, indices.offset]
+        lanes = 1 if (shape[1] if last else shape[-1]) % _LANES else _LANES
+        units = out.size // lanes
+        args = [out.buf, g.buf, indices.buf, units, g.offset, indices.offset]
         args += [*shape[2:], *g.shape[2:], *(shape[1:2] if last else ())]
-        engine.run(gathered_kernel, (g.dtype, *windows, last, index), out.size, args)
+        engine.run(gathered_kernel, (g.dtype, *windows, last, lanes, index), units, args)
     return out
 
 
