@@ -68,6 +68,26 @@ def test_lazy_layers_become_plain_however_they_are_first_used(first: str, tracki
     assert type(ModuleConfig.from_json(net.config().to_json()).init()[3]).__name__ == "LazyLinear"
 
 
+class Listed(nn.Module):
+    def __init__(self) -> None:
+        self.first = nn.Linear(2, 3)
+        self.layers = [nn.Linear(3, 3), {"last": nn.Sequential(nn.Linear(3, 1))}]
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.layers[1]["last"](self.layers[0](self.first(x)))
+
+
+def test_the_table_of_a_model_names_layers_with_the_list_that_holds_them() -> None:
+    lines = str(Listed().summary((2, 2))).splitlines()
+    assert [line.split("  [")[0].rstrip() for line in lines[2:-1]] == [
+        "Listed",
+        "  first: Linear",
+        "  layers.0: Linear",
+        "  layers.1.last: Sequential",
+        "    0: Linear",
+    ]
+
+
 # ---- convolutions -----------------------------------------------------------------------------
 
 

@@ -48,9 +48,12 @@ class Summary(NamedTuple):
     def __str__(self) -> str:
         """Return the table."""
         head = ("module", "output", "parameters")
+        called = {r.path for r in self.rows}
         cells = [
             head,
-            *[(_name(r), _shape(r.output_shape), f"{r.parameters:,}") for r in self.rows],
+            *[
+                (_name(r, called), _shape(r.output_shape), f"{r.parameters:,}") for r in self.rows
+            ],
         ]
         wide = [max(len(c[k]) for c in cells) for k in range(3)]
         lines = [f"{a:<{wide[0]}}  {b:<{wide[1]}}  {c:>{wide[2]}}" for a, b, c in cells]
@@ -61,9 +64,13 @@ class Summary(NamedTuple):
         return "\n".join([*lines, end])
 
 
-def _name(row: SummaryRow) -> str:
-    depth = row.path.count(".") + 1 if row.path else 0
-    return "  " * depth + (f"{row.path.rpartition('.')[2]}: " if row.path else "") + row.kind
+def _name(row: SummaryRow, called: set[str]) -> str:
+    if not row.path:
+        return row.kind
+    parts = row.path.split(".")
+    # Lists and parts that are never called have no row: their names stay in front of what they hold.
+    above = [n for n in range(len(parts)) if ".".join(parts[:n]) in called]
+    return "  " * len(above) + ".".join(parts[above[-1] if above else 0 :]) + f": {row.kind}"
 
 
 def _shape(shape: Any) -> str:
