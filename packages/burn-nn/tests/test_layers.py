@@ -73,7 +73,7 @@ class Listed(nn.Module):
         self.first = nn.Linear(2, 3)
         self.layers = [nn.Linear(3, 3), {"last": nn.Sequential(nn.Linear(3, 1))}]
 
-    def forward(self, x: Tensor) -> Tensor:
+    def forward(self, x: bt.Tensor) -> bt.Tensor:
         return self.layers[1]["last"](self.layers[0](self.first(x)))
 
 

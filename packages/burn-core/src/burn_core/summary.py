@@ -51,9 +51,7 @@ class Summary(NamedTuple):
         called = {r.path for r in self.rows}
         cells = [
             head,
-            *[
-                (_name(r, called), _shape(r.output_shape), f"{r.parameters:,}") for r in self.rows
-            ],
+            *[(_name(r, called), _shape(r.output_shape), f"{r.parameters:,}") for r in self.rows],
         ]
         wide = [max(len(c[k]) for c in cells) for k in range(3)]
         lines = [f"{a:<{wide[0]}}  {b:<{wide[1]}}  {c:>{wide[2]}}" for a, b, c in cells]
@@ -68,7 +66,7 @@ def _name(row: SummaryRow, called: set[str]) -> str:
     if not row.path:
         return row.kind
     parts = row.path.split(".")
-    # Lists and parts that are never called have no row: their names stay in front of what they hold.
+    # Lists, and parts that are not called, have no row: their names go before what they hold.
     above = [n for n in range(len(parts)) if ".".join(parts[:n]) in called]
     return "  " * len(above) + ".".join(parts[above[-1] if above else 0 :]) + f": {row.kind}"
 
