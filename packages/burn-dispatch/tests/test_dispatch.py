@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -206,6 +207,133 @@ def test_scopes_swap_functions_and_put_them_back(resource):
     assert current_scope().autocast is None
     with pytest.raises(DTypeError):
         autocast(float32)
+
+
+def _generator(block: Any, seen: list[Any]) -> Any:
+    with block:
+        while True:
+            seen.append(current_scope())
+            yield
+
+
+def test_blocks_in_generators_end_in_any_order(resource):
+    ctx = resource.plain_context()
+    ctx.add(box(resource, 1.0), box(resource, 1.0))
+    plain, seen = vars(ctx)["add"], []
+    first, second = _generator(no_grad(), seen), _generator(autocast(float16), seen)
+    next(first), next(second)
+    first.close()
+    assert not current_scope().no_grad and current_scope().autocast is float16
+    second.close()
+    assert current_scope().is_plain and vars(ctx)["add"] is plain
+    devices = [Device(resource), Device(Resource("o", "o", Lists(), 0))]
+    first, second = _generator(devices[0], seen), _generator(devices[1], seen)
+    next(first), next(second)
+    first.close()
+    assert Device.default() is devices[1]
+    second.close()
+    assert Device.default() not in devices
+
+
+def test_a_generator_may_be_closed_by_another_thread_or_context(resource):
+    ctx = resource.plain_context()
+    ctx.add(box(resource, 1.0), box(resource, 1.0))
+    plain = vars(ctx)["add"]
+    with ThreadPoolExecutor(1) as pool:
+        for block in (no_grad(), Device(resource)):
+            other = _generator(block, [])
+            pool.submit(next, other).result()
+            if not isinstance(block, Device):
+                assert pool.submit(current_scope).result().no_grad
+            other.close()
+            assert current_scope().is_plain and pool.submit(current_scope).result().is_plain
+    assert vars(ctx)["add"] is plain
+
+    async def outlives() -> bool:
+        await asyncio.sleep(1e-3)
+        return current_scope().no_grad
+
+    async def start() -> bool:
+        with no_grad():
+            task = asyncio.create_task(outlives())
+        with autocast(float16):  # another block, somewhere
+            return await task
+
+    assert not asyncio.run(start())
+
+
+def test_what_a_decorated_generator_runs_is_in_the_block_and_its_caller_is_not():
+    for block in (no_grad, no_grad(), autocast(float16)):
+
+        @block
+        def counts(start: int) -> Any:
+            try:
+                while True:
+                    assert not current_scope().is_plain
+                    try:
+                        start += yield start
+                    except KeyError:
+                        assert not current_scope().is_plain
+                        yield -1
+            finally:
+                assert not current_scope().is_plain
+
+        made = counts(3)
+        assert next(made) == 3 and current_scope().is_plain
+        assert made.send(2) == 5 and current_scope().is_plain
+        assert made.throw(KeyError) == -1 and current_scope().is_plain
+        made.close()
+
+        @block
+        def ends() -> Any:
+            yield 1
+            return 2
+
+        def outer() -> Any:
+            return (yield from ends())
+
+        made = outer()
+        next(made)
+        with pytest.raises(StopIteration) as end:
+            next(made)
+        assert end.value.value == 2
+
+        @block
+        async def later() -> bool:
+            await asyncio.sleep(0)
+            return current_scope().is_plain
+
+        @block
+        async def many() -> Any:
+            try:
+                for k in range(3):
+                    await asyncio.sleep(0)
+                    assert not current_scope().is_plain
+                    yield k
+            finally:
+                assert not current_scope().is_plain
+
+        async def run() -> list[int]:
+            assert not await later()
+            out = []
+            async for k in many():
+                assert current_scope().is_plain
+                out.append(k)
+            stopped = many()
+            await anext(stopped)
+            await stopped.aclose()
+            return out
+
+        assert asyncio.run(run()) == [0, 1, 2]
+    assert current_scope().is_plain
+
+
+def test_one_block_of_any_kind_is_entered_again_and_again():
+    for block in (no_grad(), autocast(float16)):
+        for _ in range(2):
+            with block, block:
+                assert not current_scope().is_plain
+            assert current_scope().is_plain
 
 
 def test_an_operation_that_is_missing_leaves_no_scope_half_closed(resource):

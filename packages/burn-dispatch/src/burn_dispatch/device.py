@@ -347,9 +347,17 @@ class Device:
         return self
 
     def __exit__(self, *exc: object) -> None:
-        block = _blocks.get()
-        assert block is not None  # noqa: S101 - set by `__enter__`
-        _blocks.set(block[1])
+        # Blocks in generators end in any order, and in other threads than they began in: there,
+        # nothing of this thread ends.
+        block, above = _blocks.get(), []
+        while block is not None and block[0] is not self:
+            above.append(block[0])
+            block = block[1]
+        if block is not None:
+            rest = block[1]
+            for device in reversed(above):
+                rest = (device, rest)
+            _blocks.set(rest)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Device) and other._resource is self._resource

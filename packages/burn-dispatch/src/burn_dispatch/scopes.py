@@ -6,17 +6,20 @@ right set; when the last one closes, the plain ones return. Outside scopes nothi
 
 from __future__ import annotations
 
+import inspect
 import threading
 import weakref
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import AsyncGenerator, Callable, Generator, Iterable
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any, NamedTuple
+from functools import wraps
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, overload
 
 from burn_std import DType, DTypeError
 
 if TYPE_CHECKING:
     from burn_dispatch.context import Context
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 
 class Scope(NamedTuple):
@@ -46,9 +49,38 @@ class Scope(NamedTuple):
         return not special and self.autocast is None
 
 
-_CURRENT: ContextVar[Scope] = ContextVar("burn_scope", default=Scope())  # noqa: B039 - immutable
 LOCK = threading.RLock()
 _PLAIN = Scope()
+
+
+class _Entry:
+    """One entering of a block."""
+
+    __slots__ = ("block", "closed")
+
+    def __init__(self, block: Block) -> None:
+        self.block = block
+        self.closed = False
+
+
+class _State(NamedTuple):
+    """The scope of a thread or coroutine, and the entries that make it, outermost first."""
+
+    scope: Scope = _PLAIN
+    entries: tuple[_Entry, ...] = ()
+
+
+# Entries are kept one by one, not as what held before each: blocks in generators end in any order,
+# and in other threads than they began in.
+_STATE: ContextVar[_State] = ContextVar("burn_scope", default=_State())  # noqa: B039 - immutable
+
+
+def _state(entries: Iterable[_Entry]) -> _State:
+    left = tuple(e for e in entries if not e.closed)
+    scope = _PLAIN
+    for entry in left:
+        scope = entry.block.inside(scope)
+    return _State(scope, left)
 
 
 class _Open:
@@ -58,7 +90,11 @@ class _Open:
 
 def current() -> Scope:
     """Return the scope that holds here."""
-    return _CURRENT.get()
+    scope, entries = _STATE.get()
+    for entry in entries:
+        if entry.closed:  # elsewhere: by another thread, or under a task that it outlived
+            return _state(entries).scope
+    return scope
 
 
 def watch(context: Context) -> None:
@@ -72,7 +108,130 @@ def scoped() -> bool:
     return _Open.count > 0
 
 
-@contextmanager
+class Block:
+    """A block and a decorator that can be used again and again; `changes` are those of `scope`."""
+
+    def __init__(
+        self,
+        *,
+        no_grad: bool | None = None,
+        autocast: DType | bool | None = False,
+        recompute: bool | None = None,
+        checkpoint: bool | None = None,
+        no_fusion: bool | None = None,
+        watched: bool | None = None,
+    ) -> None:
+        self._no_grad = no_grad
+        self._autocast = autocast
+        self._recompute = recompute
+        self._checkpoint = checkpoint
+        self._no_fusion = no_fusion
+        self._watched = watched
+        self._open: list[_Entry] = []
+
+    def inside(self, old: Scope) -> Scope:
+        """Return the scope inside the block, where `old` is the one around it."""
+        new = self._no_grad
+        return Scope(
+            old.no_grad if new is None else new,
+            old.autocast if self._autocast is False else (self._autocast or None),  # type: ignore[arg-type]
+            old.recompute if self._recompute is None else self._recompute,
+            (old.checkpoint and new is None) if self._checkpoint is None else self._checkpoint,
+            old.no_fusion if self._no_fusion is None else self._no_fusion,
+            old.watched if self._watched is None else self._watched,
+        )
+
+    def __enter__(self) -> None:
+        entry = _Entry(self)
+        with LOCK:
+            self._open.append(entry)
+            _Open.count += 1
+            if _Open.count == 1:
+                for context in list(_Open.contexts):
+                    context.swap(True)
+        _STATE.set(_state((*_STATE.get().entries, entry)))
+
+    def __exit__(self, *exc: object) -> None:
+        here = _STATE.get().entries
+        with LOCK:
+            # A generator may be closed by another thread; the block that it entered ends there.
+            mine = [e for e in here if e.block is self and not e.closed] or self._open
+            entry = mine[-1]
+            entry.closed = True
+            self._open.remove(entry)
+            _STATE.set(_state(here))
+            _Open.count -= 1
+            if _Open.count == 0:
+                for context in list(_Open.contexts):
+                    context.swap(False)
+
+    def __call__(self, fn: F) -> F:
+        """Return a function whose calls are blocks, and whose generators are while they run."""
+        made: Any
+        if inspect.isasyncgenfunction(fn):
+            made = self._async_generator(fn)
+        elif inspect.isgeneratorfunction(fn):
+            made = self._generator(fn)
+        elif inspect.iscoroutinefunction(fn):
+
+            async def made(*args: Any, **kwargs: Any) -> Any:
+                with self:
+                    return await fn(*args, **kwargs)
+        else:
+
+            def made(*args: Any, **kwargs: Any) -> Any:
+                with self:
+                    return fn(*args, **kwargs)
+
+        return wraps(fn)(made)  # type: ignore[return-value]
+
+    def _generator(self, fn: Callable[..., Any]) -> Callable[..., Any]:
+        def made(*args: Any, **kwargs: Any) -> Generator[Any, Any, Any]:
+            inner = fn(*args, **kwargs)
+            act, given = inner.send, None
+            try:
+                while True:
+                    try:
+                        with self:
+                            value = act(given)
+                    except StopIteration as end:
+                        return end.value
+                    try:
+                        act, given = inner.send, (yield value)
+                    except GeneratorExit:
+                        raise
+                    except BaseException as error:  # noqa: BLE001 - handed on inside
+                        act, given = inner.throw, error
+            finally:
+                with self:
+                    inner.close()
+
+        return made
+
+    def _async_generator(self, fn: Callable[..., Any]) -> Callable[..., Any]:
+        async def made(*args: Any, **kwargs: Any) -> AsyncGenerator[Any, Any]:
+            inner = fn(*args, **kwargs)
+            act, given = inner.asend, None
+            try:
+                while True:
+                    try:
+                        with self:
+                            value = await act(given)
+                    except StopAsyncIteration:
+                        return
+                    try:
+                        act, given = inner.asend, (yield value)
+                    except GeneratorExit:
+                        raise
+                    except BaseException as error:  # noqa: BLE001 - handed on inside
+                        act, given = inner.athrow, error
+            finally:
+                with self:
+                    await inner.aclose()
+
+        return made
+
+
 def scope(
     *,
     no_grad: bool | None = None,
@@ -81,60 +240,68 @@ def scope(
     checkpoint: bool | None = None,
     no_fusion: bool | None = None,
     watched: bool | None = None,
-) -> Iterator[None]:
-    """Open a block in which the given parts of the scope differ; others stay as they are.
+) -> Block:
+    """Return a block in which the given parts of the scope differ; others stay as they are.
 
     What `checkpoint` says is about `no_grad`, so it ends where that is given anew.
     """
-    old = _CURRENT.get()
-    new = Scope(
-        old.no_grad if no_grad is None else no_grad,
-        old.autocast if autocast is False else (autocast or None),  # type: ignore[arg-type]
-        old.recompute if recompute is None else recompute,
-        (old.checkpoint and no_grad is None) if checkpoint is None else checkpoint,
-        old.no_fusion if no_fusion is None else no_fusion,
-        old.watched if watched is None else watched,
-    )
-    with LOCK:
-        _Open.count += 1
-        if _Open.count == 1:
-            for context in list(_Open.contexts):
-                context.swap(True)
-    token = _CURRENT.set(new)
-    try:
-        yield
-    finally:
-        _CURRENT.reset(token)
-        with LOCK:
-            _Open.count -= 1
-            if _Open.count == 0:
-                for context in list(_Open.contexts):
-                    context.swap(False)
+    return Block(
+        no_grad=no_grad, autocast=autocast, recompute=recompute,
+        checkpoint=checkpoint, no_fusion=no_fusion, watched=watched,
+    )  # fmt: skip
 
 
-def no_grad() -> Block:
+@overload
+def no_grad() -> Block: ...
+@overload
+def no_grad(fn: F, /) -> F: ...
+def no_grad(fn: Any = None, /) -> Any:
     """Return a block, also usable as a decorator, in which nothing is tracked.
+
+    Args:
+        fn: a function; it is returned decorated, so `@no_grad` says the same as `@no_grad()`.
+            Of a generator, what runs inside is in the block, and its caller is not.
 
     Example:
         >>> with no_grad():
         ...     current().no_grad
         True
+        >>> @no_grad
+        ... def parts():
+        ...     yield current().no_grad
+        >>> next(parts()), current().no_grad
+        (True, False)
     """
-    return Block(no_grad=True)
+    return _block(fn, no_grad=True)
 
 
-def enable_grad() -> Block:
-    """Return a block that undoes `no_grad`."""
-    return Block(no_grad=False)
+@overload
+def enable_grad() -> Block: ...
+@overload
+def enable_grad(fn: F, /) -> F: ...
+def enable_grad(fn: Any = None, /) -> Any:
+    """Return a block, also usable as a decorator, that undoes `no_grad`.
+
+    Args:
+        fn: a function; it is returned decorated.
+    """
+    return _block(fn, no_grad=False)
 
 
-def no_fusion() -> Block:
+@overload
+def no_fusion() -> Block: ...
+@overload
+def no_fusion(fn: F, /) -> F: ...
+def no_fusion(fn: Any = None, /) -> Any:
     """Return a block, also usable as a decorator, in which devices that record run at once.
 
     Each operation is one kernel, called before the next line of Python runs: for a debugger, for
     an error at its own line, and to see what recording gains. What was recorded before runs when
     an operation inside reads it. Devices that do not record are as they were. Blocks hold for
     their own thread or coroutine. A step that is captured records, so there it is an error.
+
+    Args:
+        fn: a function; it is returned decorated.
 
     Example:
         >>> x = burn.ones(3, device=burn.device("fusion-flex"))
@@ -146,47 +313,17 @@ def no_fusion() -> Block:
         >>> (y - x).sum().item()
         6.0
     """
-    return Block(no_fusion=True)
+    return _block(fn, no_fusion=True)
 
 
-# Blocks that were entered, innermost first; a context variable, so that threads and coroutines may
-# share a block object.
-_ENTERED: ContextVar[tuple[AbstractContextManager[None], Any] | None] = ContextVar(
-    "burn_entered", default=None
-)
+def _block(fn: Any, **changes: bool) -> Any:
+    return Block(**changes) if fn is None else Block(**changes)(fn)
 
 
-class Block:
-    """A reusable block and decorator; `changes` are those of `scope`."""
+def autocast(dtype: DType | None) -> Block:
+    """Return a block, also usable as a decorator, in which products run in 16 bits.
 
-    def __init__(self, **changes: bool) -> None:
-        self._changes = changes
-
-    def __enter__(self) -> None:
-        block = scope(**self._changes)
-        block.__enter__()
-        _ENTERED.set((block, _ENTERED.get()))
-
-    def __exit__(self, *exc: Any) -> None:
-        entered = _ENTERED.get()
-        assert entered is not None  # noqa: S101 - entered before
-        _ENTERED.set(entered[1])
-        entered[0].__exit__(*exc)
-
-    def __call__(self, fn):  # type: ignore[no-untyped-def]
-        """Return a function whose calls are blocks."""
-        from functools import wraps
-
-        @wraps(fn)
-        def wrapped(*args, **kwargs):  # type: ignore[no-untyped-def]
-            with scope(**self._changes):
-                return fn(*args, **kwargs)
-
-        return wrapped
-
-
-def autocast(dtype: DType | None):  # type: ignore[no-untyped-def]
-    """Return a block in which products run in `dtype` and sensitive operations in float32.
+    Operations that need more compute in float32.
 
     Args:
         dtype: float16 or bfloat16; None switches it off inside.
