@@ -223,7 +223,7 @@ class Training:
             views = [flat, flat.clone(), flat.reshape(-1)[:1], flat.reshape(-1).flip(0)]
             made = [*views, flat.numpy()]
             if flat.dtype is burn.float32:
-                made.append(np.from_dlpack(flat.to_device("flex:5")))
+                made.append(np.from_dlpack(flat.to_device("flex:5"), copy=False))
             self.kept += [
                 (v, np.array(v if isinstance(v, np.ndarray) else v.numpy())) for v in made
             ]

@@ -116,6 +116,13 @@ def test_dlpack_both_ways() -> None:
     x = bt.tensor([[1, 2], [3, 4]])
     back = np.from_dlpack(x)
     np.testing.assert_array_equal(back, [[1, 2], [3, 4]])
+    # Readers that write, as PyTorch does, write into a copy; who asks gets the memory itself.
+    back[0, 0] = 9
+    assert x.tolist() == [[1, 2], [3, 4]]
+    shared = np.from_dlpack(x, copy=False)
+    assert not shared.flags.writeable and shared.tolist() == x.tolist()
+    with pytest.raises(BufferError):
+        x.__dlpack__(copy=False)
     assert bt.from_dlpack(x.numpy()).tolist() == x.tolist()
     a = np.arange(3)
     copied = bt.from_dlpack(a)

@@ -93,6 +93,8 @@ def _host_array(op: str, data: Any, dtype: DType | None, context: Any) -> np.nda
             op, "nested lists must be rectangular", got=place or "lists of several lengths",
             remedy="Pad the short ones, or make one tensor each.",
         ) from None  # fmt: skip
+    if typed and array.dtype.kind == "O":  # numbers as Python has them, and what is none
+        return _host_array(op, array.tolist(), dtype, context)
     if array.dtype.kind == "O" or (
         not typed and array.dtype.kind == "f" and array.size and _all_ints(data)
     ):
@@ -181,7 +183,7 @@ def tensor(data: Any, dtype: DType | None = None, device: Device | str | None = 
     Args:
         data: a number, nested lists of numbers, a numpy array, a tensor, or what has `__array__`.
         dtype: of the result; else Python floats give the default float, ints the default int,
-            bools bool, and arrays keep theirs.
+            bools bool, numpy's numbers the same, and arrays keep theirs.
         device: where it goes; a tensor's own by default.
 
     Raises:

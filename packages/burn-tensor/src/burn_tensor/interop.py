@@ -106,12 +106,15 @@ class InteropMethods(Methods):
                 "__dlpack__", "numpy exports no bfloat16", got=self.dtype,
                 remedy="Convert with .float() first.",
             )  # fmt: skip
-        # Readers of the first version know no read-only memory, so they get a copy.
-        if copy or max_version is None or max_version[0] < 1:
-            if copy is False:
-                raise BufferError(
-                    "__dlpack__: read-only memory needs a reader of DLPack 1.0, or a copy"
-                )
+        # Readers of the first version know no read-only memory, and some of the later ones,
+        # PyTorch among them, do not heed it: a value would change. So all get a copy, but those
+        # that ask for the memory itself.
+        old = max_version is None or max_version[0] < 1
+        if copy is False and old:
+            raise BufferError(
+                "__dlpack__: read-only memory needs a reader of DLPack 1.0, or a copy"
+            )
+        if copy is not False:
             array = array.copy()
         return array.__dlpack__(stream=stream, max_version=max_version, dl_device=dl_device)
 
