@@ -273,6 +273,28 @@ def test_a_step_that_changes_what_its_modules_hold_is_refused(
             step(x)
 
 
+@pytest.mark.parametrize("kind", [list, dict])
+def test_tensors_that_a_module_collects_are_named(name: str, kind: Any) -> None:
+    class Collecting(nn.Module):
+        def __init__(self) -> None:
+            self.kept = kind()
+
+        def forward(self, x: Any) -> Any:
+            y = x * 2
+            if isinstance(self.kept, list):
+                self.kept.append(y)
+            else:
+                self.kept[len(self.kept)] = y
+            return x * 3
+
+    model = Collecting()
+    step, x = burn.capture(model, state=model), burn.ones(3, device=burn.device(name))
+    with pytest.raises(burn.CaptureError, match=r"Collecting\.kept"):
+        for _ in range(10):
+            assert step(x).tolist() == [3.0] * 3
+    assert repr(step) == "<captured step Collecting, 0 replays>"
+
+
 def test_what_is_made_in_the_first_calls_is_no_change(name: str) -> None:
     class Caching(nn.Module):
         def __init__(self) -> None:

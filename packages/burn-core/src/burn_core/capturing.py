@@ -102,6 +102,10 @@ class Capture:
         self.replays = 0
         functools.update_wrapper(self, fn, updated=())
 
+    def __repr__(self) -> str:
+        name = getattr(self._fn, "__qualname__", type(self._fn).__name__)
+        return f"<captured step {name}, {self.replays} replays>"
+
     def __reduce__(self) -> Any:
         raise CaptureError(
             "capture", "a captured step is neither copied nor pickled",
@@ -431,20 +435,21 @@ class _Instance:
         same = len(runs) == len(others) and all(
             a.same_program(b) for a, b in zip(runs, others, strict=True)
         )
-        if not same or old.froms != new.froms or old.after != new.after:
-            if self.tries >= RECORDS:
-                raise CaptureError(
-                    "capture", "a step does the same operations at every call",
-                    got=f"{len(runs)} and {len(others)} plans, or other operations in them",
-                    remedy="Take branches that depend on Python values out of the step.",
-                )  # fmt: skip
+        same = same and old.froms == new.froms and old.after == new.after
+        if not same and self.tries < RECORDS:
             self.records = [new]
             return
-        if new.changed is not None:
+        if new.changed is not None:  # a list that grows makes other plans, too
             raise CaptureError(
                 "capture", "a step changes nothing of its modules but tensors",
                 got=f"another {new.changed} after each call",
                 remedy="Keep it in a Buffer, or change it outside of the step.",
+            )  # fmt: skip
+        if not same:
+            raise CaptureError(
+                "capture", "a step does the same operations at every call",
+                got=f"{len(runs)} and {len(others)} plans, or other operations in them",
+                remedy="Take branches that depend on Python values out of the step.",
             )  # fmt: skip
         _check_same(old, new)
         places = self.places
