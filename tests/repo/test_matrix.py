@@ -33,8 +33,11 @@ def wrong(result: dict[str, Any]) -> list[str]:
     return out
 
 
-@pytest.mark.skipif(not matrix.RESULT.exists(), reason="no run has been committed")
 def test_the_committed_run_is_whole_and_clean(capsys: pytest.CaptureFixture[str]) -> None:
+    if not matrix.RESULT.exists():
+        status = (matrix.ROOT / "docs" / "status.md").read_text()
+        assert "no whole run is recorded" in status
+        return
     result = json.loads(matrix.RESULT.read_text())
     with capsys.disabled():
         print("\n" + "\n".join(matrix.lines(result, matrix.sources())))

@@ -4,6 +4,7 @@ import ctypes
 import sys
 from pathlib import Path
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -110,7 +111,7 @@ def stored(matrix, layout, stride, start, size):
 def as_dtype(array, name):
     if name != "bfloat16":
         return array.astype(name)
-    return array.astype(pytest.importorskip("ml_dtypes").bfloat16)
+    return array.astype(ml_dtypes.bfloat16)
 
 
 def test_tiles_of_every_kind_and_place(device, host):
