@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -28,8 +29,9 @@ def scaled_square(x: burn.Tensor, scale: float) -> burn.Tensor:
     return made
 
 
-@pytest.fixture
-def operation(device: burn.Device) -> Iterator[Entry]:
+@contextmanager
+def known(device: burn.Device) -> Iterator[Entry]:
+    """Have the operation and its rule in the catalogue, and its kernel on the device."""
     # The device has been used before: what is registered now must still be found.
     burn.ones(1, device=device).item()
     if NAME not in CATALOG:
@@ -52,6 +54,12 @@ def operation(device: burn.Device) -> Iterator[Entry]:
     del backend.table[NAME], RULES[NAME]
 
 
+@pytest.fixture
+def operation(device: burn.Device) -> Iterator[Entry]:
+    with known(device) as entry:
+        yield entry
+
+
 def test_it_runs_and_has_gradients_of_any_order(device: burn.Device, operation: Entry) -> None:
     x = burn.tensor([1.0, -3.0], device=device.autodiff()).require_grad()
     y = scaled_square(x, 0.5)
@@ -61,16 +69,17 @@ def test_it_runs_and_has_gradients_of_any_order(device: burn.Device, operation: 
     assert x.grad(first.sum().backward()).tolist() == [1.0, 1.0]
 
 
-def test_it_is_recorded_under_its_own_name(
-    backend: str, device: burn.Device, operation: Entry
-) -> None:
+def test_it_is_recorded_under_its_own_name(backend: str) -> None:
+    device = burn.device(backend)
     if not device.resource.backend.records:
         device = burn.device(f"fusion-{backend.removeprefix('eager-')}")
-    x = burn.tensor(np.ones(2, np.float32), device=device)
-    device.flush()
-    y = scaled_square(x, 3.0)
-    assert [v.op[0] for v in open_segment(device.resource.backend).vals] == [operation.code]
-    assert y.tolist() == [3.0, 3.0]
+    with known(device) as operation:
+        x = burn.tensor(np.ones(2, np.float32), device=device)
+        device.flush()
+        y = scaled_square(x, 3.0)
+        segment = open_segment(device.resource.backend)
+        assert [v.op[0] for v in segment.vals] == [operation.code]
+        assert y.tolist() == [3.0, 3.0]
 
 
 def test_it_refuses_like_any_other(device: burn.Device, operation: Entry) -> None:
