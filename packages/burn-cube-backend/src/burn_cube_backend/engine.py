@@ -16,6 +16,7 @@ from burn_cube_backend.code import UNITS
 from burn_cube_backend.geometry import Ints, dense, is_dense, size_of
 from burn_cube_backend.packs import Arrays, Make, Packs, key_of
 from burn_cube_backend.payload import CubeTensor
+from burn_cube_backend.quant import QuantTensor
 from burn_std import DType, IndexRangeError, dtypes as d
 
 if TYPE_CHECKING:
@@ -104,12 +105,24 @@ class Engine:
         """Give this thread's memory of `scratch` back; the next list takes new one."""
         self._scratch.held = None
 
-    def layout_of(self, x: CubeTensor) -> Any:
+    def layout_of(self, x: CubeTensor | QuantTensor) -> Any:
         """Return what launches on a tensor depend on but for its address: a number, or a key."""
+        if x.__class__ is QuantTensor:
+            return self._layout_of_parts(x)
         if x.buf is None:
             return "number", x.value.__class__, repr(x.value)
         # Kernels that read vectors are chosen by the place of the memory as well.
-        key = (x.shape, x.strides, x.offset, x.buf.length, x.buf.pointer % VECTOR)
+        return self._numbered(
+            x, (x.shape, x.strides, x.offset, x.buf.length, x.buf.pointer % VECTOR)
+        )
+
+    def _layout_of_parts(self, q: QuantTensor) -> Any:
+        parts = [x.layout or self.layout_of(x) for x in (q.values, *q.scales)]
+        key = (q.dtype, q.shape, *parts)
+        return key if any(p.__class__ is not int for p in parts) else self._numbered(q, key)
+
+    def _numbered(self, x: CubeTensor | QuantTensor, key: Any) -> int:
+        """Return the number of a layout, which the tensor keeps."""
         found = self._layouts.get(key)
         if found is None:
             if len(self._layouts) >= _MOST_LAYOUTS:

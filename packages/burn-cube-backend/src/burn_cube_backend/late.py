@@ -11,6 +11,9 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
+from burn_cube_backend.payload import CubeTensor
+from burn_cube_backend.quant import QuantTensor
+
 # The numbers of one run, by the slot of the operation that has them.
 Run = dict[int, tuple[Any, ...]]
 Place = tuple[int, int]
@@ -136,3 +139,15 @@ for _class in (LateFloat, LateInt):
         setattr(_class, f"__{_name}__", lambda self, op=_unary: self.through(op))
     for _name in _ASKING:
         setattr(_class, f"__{_name}__", _refuse)
+
+
+def plain(x: Any) -> Any:
+    """Return a payload without late numbers."""
+    if x.__class__ is CubeTensor and isinstance(x.value, Late):
+        made = CubeTensor(x.buf, x.shape, x.strides, x.dtype, x.offset)
+        made.value = x.value.plain
+        return made
+    if x.__class__ is QuantTensor:
+        parts = [plain(t) for t in (x.values, x.scale, x.zero)]
+        return QuantTensor(*parts, x.dtype, x.shape)
+    return x

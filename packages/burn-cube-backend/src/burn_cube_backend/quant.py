@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -21,9 +22,10 @@ class QuantTensor:
         shape: shape of the tensor.
         dtype: the scheme.
         value: None; a quantised tensor is never a bare number.
+        layout: number of what a launch depends on but for addresses, 0 until somebody asks.
     """
 
-    __slots__ = ("dtype", "scale", "shape", "value", "values", "zero")
+    __slots__ = ("dtype", "layout", "scale", "shape", "value", "values", "zero")
 
     def __init__(
         self, values: CubeTensor, scale: CubeTensor, zero: CubeTensor | None, dtype: QDType,
@@ -35,9 +37,31 @@ class QuantTensor:
         self.shape = shape
         self.dtype = dtype
         self.value = None
+        self.layout = 0
+
+    @property
+    def scales(self) -> list[CubeTensor]:
+        """What stands beside the integers: scales, and zero points if there are any."""
+        return [self.scale] if self.zero is None else [self.scale, self.zero]
 
     def __repr__(self) -> str:
         return f"QuantTensor({self.dtype.name}{list(self.shape)})"
+
+
+def flattened(payloads: Iterable[Any]) -> tuple[list[Any], dict[int, range]]:
+    """Return plain tensors alone, and where the scales of quantised ones are among them.
+
+    Integers stand in the place of each quantised tensor, their scales behind all payloads.
+    """
+    flat = list(payloads)
+    places: dict[int, range] = {}
+    for k, x in enumerate(flat[:]):
+        if x.__class__ is QuantTensor:
+            first = len(flat)
+            flat += x.scales
+            flat[k] = x.values
+            places[k] = range(first, len(flat))
+    return flat, places
 
 
 def packed(values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:

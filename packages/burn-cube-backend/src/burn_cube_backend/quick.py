@@ -19,6 +19,7 @@ from burn_cube.spi import profiles
 from burn_cube_backend.late import NEVER_LATE, Place
 from burn_cube_backend.packs import seen
 from burn_cube_backend.payload import CubeTensor
+from burn_cube_backend.quant import QuantTensor
 from burn_std import OF_A_LOCAL
 
 if TYPE_CHECKING:
@@ -79,6 +80,9 @@ def quick(
         constants[f"L{k}"] = layout
         wanted = layout if layout.__class__ is int else f"L{k}"  # of a number, a key
         lines.append(f"if (e{k}.layout or LAYOUT(e{k})) != {wanted}: return None")
+    for k, places in replay.scales.items():
+        lines += [f"e{n} = e{k}.{part}" for n, part in zip(places, ("scale", "zero"), strict=False)]
+        lines.append(f"e{k} = e{k}.values")
     for a, b, distance in replay.aliases:
         lines += [
             f"if e{a}.buf.storage is not e{b}.buf.storage: return None",
@@ -111,7 +115,14 @@ def quick(
     lines += ["try: TAKE()", "except IndexError: return None", "try:"]
     lines += [f"    {line}" for line in _run(replay, constants)]
     lines += ["finally: GIVE(None)"]
-    lines.append(f"return ({''.join(f'o{k}, ' for k in range(len(replay.outs)))})")
+    constants["QUANT"] = QuantTensor
+    count = len(replay.outs) - sum(len(at) for at, *_ in replay.quantized.values())
+    results = [f"o{k}" for k in range(count)]
+    for k, (places, dtype, shape) in replay.quantized.items():
+        constants |= {f"Q{k}": dtype, f"S{k}": shape}
+        scale, zero = [*(f"o{n}" for n in places), "None"][:2]
+        results[k] = f"QUANT(o{k}, {scale}, {zero}, Q{k}, S{k})"
+    lines.append(f"return ({''.join(f'{r}, ' for r in results)})")
     text = "\n".join(["def quick(E, R, FREE=None):", *(f"    {line}" for line in lines)])
     exec(compile(text, "<burn replay>", "exec"), constants)
     # Not among its own names: what refers to itself would wait for the collector, with its memory.
@@ -193,7 +204,8 @@ def _run(replay: Replay, constants: dict[str, Any]) -> list[str]:
         kind, block = described[:2]
         number = replay.number_of[block] if kind == "block" else -1
         constants[f"O{k}"] = described
-        again = f"MADE(O{k}, E, {f'm{number}' if number >= 0 else 'None'}, R)"
+        given = f"e{block}" if kind == "input" else "None"
+        again = f"MADE(O{k}, {given}, {f'm{number}' if number >= 0 else 'None'}, R)"
         if replay.alike[k]:  # nobody else has the tensor
             again = f"e{replay.over[number]} if t{number} else {again}"
         lines.append(f"o{k} = {again}")

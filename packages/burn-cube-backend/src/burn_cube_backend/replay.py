@@ -21,12 +21,22 @@ from burn_backend import Free, OverwrittenError
 from burn_cube import DeviceArray
 from burn_cube.spi import number_word, profiles
 from burn_cube_backend.engine import Engine
-from burn_cube_backend.late import NEVER_LATE, Late, NeedsValue, Place, Run, can_be_late, late
+from burn_cube_backend.late import (
+    NEVER_LATE,
+    Late,
+    NeedsValue,
+    Place,
+    Run,
+    can_be_late,
+    late,
+    plain,
+)
 from burn_cube_backend.launch_log import LaunchLog
 from burn_cube_backend.launch_order import order_of
 from burn_cube_backend.memory_plan import Arrangement, Span, arranged
 from burn_cube_backend.packs import Packing, packings_of
 from burn_cube_backend.payload import CubeTensor
+from burn_cube_backend.quant import flattened
 from burn_cube_backend.quick import Quick, Results, quick
 from burn_cube_backend.rematerialise import rematerialised, without
 from burn_std import OF_A_LOCAL, DeviceLostError, ReplayWarning, warn_user
@@ -75,8 +85,10 @@ class Replay:
         branches: the device runs launches side by side that need nothing of each other.
         scratch: bytes for what is made and dies inside.
         live: the most bytes that live at once beside the inputs.
+        scales: of quantised inputs, by number: where their scales are among the plain tensors.
         outs: how results are made again; `own` is the memory of those that need some, by size, with
             arrays that may serve again, or None where none is kept.
+        quantized: results of several of them: where the scales are, the scheme, and the shape.
         over: which input's memory each result may take, by the result's place in `own`.
         alike: which results are in all but their elements the tensors whose memory they take.
         guard: what is entered around the launches, if anything.
@@ -87,7 +99,7 @@ class Replay:
     """
 
     def __init__(
-        self, engine: Engine, log: LaunchLog, inputs: Sequence[CubeTensor], outs: Sequence[Any],
+        self, engine: Engine, log: LaunchLog, inputs: Sequence[Any], outs: Sequence[Any],
         baked: dict[Place, Any], lates: tuple[Place, ...], ints: frozenset[Place],
         free: Free | None = None, rematerialise: bool = False,
     ) -> None:  # fmt: skip
@@ -102,8 +114,11 @@ class Replay:
         self._whole: dict[int, tuple[int, Results]] = {}
         self.held: DeviceArray | None = None
         self.checked = not lates
-        self.aliases = _aliases(inputs)
-        self.outs = [self._described(x) for x in outs]
+        flat, self.scales = flattened(inputs)
+        self.aliases = _aliases(flat)
+        made, scales = flattened(outs)
+        self.quantized = {k: (at, outs[k].dtype, outs[k].shape) for k, at in scales.items()}
+        self.outs = [self._described(x) for x in made]
         own = sorted({o[1] for o in self.outs if o[0] == "block"})
         self.packings: list[Packing] = []
         self.is_twin = False
@@ -208,16 +223,14 @@ class Replay:
         placed = getattr(self.calls, "placed", None)
         self.builtin = None if placed is None else placed(words, rows, deltas)
 
-    def _spare(
-        self, inputs: Sequence[CubeTensor], free: Free | None
-    ) -> dict[int, tuple[int, Any]]:  # fmt: skip
+    def _spare(self, inputs: Sequence[Any], free: Free | None) -> dict[int, tuple[int, Any]]:
         """Return the inputs whose memory a result may take: how much, and how they look."""
         if free is None:
             return {}
         # What a result succeeds will be free, even where this run is only written down.
         heirs = set(free.heirs.values())
         unread = free(range(len(inputs)))
-        shared = {k for pair in self.aliases for k in pair[:2]}
+        shared = {*self.scales, *(k for pair in self.aliases for k in pair[:2])}
         shared.update(o[1] for o in self.outs if o[0] == "input")
         return {
             k: (x.buf.storage.bytes, _look(x))
@@ -247,10 +260,11 @@ class Replay:
         array = (x.buf.shape, x.buf.dtype, x.buf.strides, x.buf.offset)
         return base[0], base[1], array, bare
 
-    def fits(self, inputs: Sequence[CubeTensor]) -> bool:
+    def fits(self, inputs: Sequence[Any]) -> bool:
         """Return whether inputs that shared memory still do, at the same distances."""
+        flat = flattened(inputs)[0] if self.aliases else ()
         for a, b, distance in self.aliases:
-            one, other = inputs[a].buf, inputs[b].buf
+            one, other = flat[a].buf, flat[b].buf
             if one is None or other is None or one.storage is not other.storage:
                 return False
             if other.pointer - one.pointer != distance:
@@ -290,15 +304,14 @@ class Replay:
         return made
 
     def made(
-        self, out: tuple[Any, ...], inputs: Sequence[CubeTensor], memory: DeviceArray | None,
-        run: Run,
-    ) -> CubeTensor:  # fmt: skip
-        """Return a result, in memory of its own if it needs some."""
-        kind, number, array, bare = out
+        self, out: tuple[Any, ...], given: CubeTensor | None, memory: DeviceArray | None, run: Run
+    ) -> CubeTensor:
+        """Return a result, in memory of its own if it needs some, or that of the input given."""
+        kind, _, array, bare = out
         if memory is not None:
             buf = DeviceArray(memory.client, memory.storage, *array)
-        elif kind == "input":
-            buf = inputs[number].buf
+        elif given is not None:
+            buf = given.buf
         elif kind == "number":
             made = CubeTensor(None, (), (), bare.dtype)
             value = bare.value
@@ -407,7 +420,7 @@ class Layout:
 
     def with_packs(
         self, replay: Replay, key: Any, extents: Sequence[tuple[Place, Any]],
-        inputs: Sequence[CubeTensor], run: Run, free: Free | None,
+        inputs: Sequence[Any], run: Run, free: Free | None,
     ) -> tuple[Any, ...] | None:  # fmt: skip
         """Run with packed forms of inputs that were packed before as they are now.
 
@@ -425,8 +438,9 @@ class Layout:
             twin = replay.twin()
             self.packed = quick(twin, key, extents, exact, overwritten)
             self.twin = twin
+        flat, _ = flattened(inputs)
         for p in replay.packings:
-            x = inputs[p.owner]
+            x = flat[p.owner]
             shape, strides, dtype, offset = p.window
             engine.packed(x, CubeTensor(x.buf, shape, strides, dtype, offset), p.make, *p.args)
         outs = self.packed(inputs, run, free)
@@ -570,7 +584,7 @@ class Replayed:
         )  # fmt: skip
 
     def _logged(
-        self, layout: Layout, inputs: Sequence[CubeTensor], run: Run, numbers: tuple[Any, ...],
+        self, layout: Layout, inputs: Sequence[Any], run: Run, numbers: tuple[Any, ...],
         key: tuple[tuple[Any, ...], tuple[Any, ...]], free: Free | None,
     ) -> tuple[Any, ...]:  # fmt: skip
         """Run the plan and note what it does."""
@@ -597,7 +611,7 @@ class Replayed:
                 values = list(marked[slot])
                 values[k] = late(values[k], (slot, k))
                 marked[slot] = tuple(values)
-            log = LaunchLog(inputs)
+            log = LaunchLog(flattened(inputs)[0])
             engine.end_scratch()
             engine.client.log = log
             try:
@@ -612,7 +626,7 @@ class Replayed:
             return self.function(inputs, run)
         finally:
             engine.log_lock.release()
-        return tuple([_plain(x) for x in outs])
+        return tuple([plain(x) for x in outs])
 
     def _given_up(self, layout: Layout) -> None:
         """Say once that no run was like the one before; what cannot be logged is no surprise."""
@@ -642,7 +656,7 @@ class Replayed:
         warn_user(ReplayWarning(name, *what))
 
     def _keep(
-        self, layout: Layout, log: LaunchLog, inputs: Sequence[CubeTensor], outs: Sequence[Any],
+        self, layout: Layout, log: LaunchLog, inputs: Sequence[Any], outs: Sequence[Any],
         run: Run, numbers: tuple[Any, ...], lates: tuple[Place, ...],
         key: tuple[tuple[Any, ...], tuple[Any, ...]], free: Free | None,
     ) -> None:  # fmt: skip
@@ -682,12 +696,3 @@ class Replayed:
             for replay in (layout.replay, layout.twin):
                 if replay is not None:
                     replay.forget()
-
-
-def _plain(x: Any) -> Any:
-    """Return a payload without late numbers."""
-    if x.__class__ is CubeTensor and isinstance(x.value, Late):
-        made = CubeTensor(x.buf, x.shape, x.strides, x.dtype, x.offset)
-        made.value = x.value.plain
-        return made
-    return x
