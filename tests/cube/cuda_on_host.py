@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ctypes
 import importlib.machinery
+import os
 import re
 import sys
 from pathlib import Path
@@ -180,6 +181,19 @@ def results(name: str) -> dict[str, Any]:
     return {key: value.numpy() for key, value in found.items()}
 
 
+def quantised() -> None:
+    """Run plans with quantised inputs and results again, as graphs."""
+    os.environ["BURN_DEVICE"] = "cuda"
+    import burn
+    from tests.cube import test_quantized_replays as tests
+
+    assert tests.FUSED.name.startswith("cuda")
+    tests.test_one_matrix_and_scales_that_change()
+    tests.test_results_that_are_quantised(burn.quantized(4, symmetric=False, block=32))
+    tests.test_gradients_and_an_input_beside_its_integers()
+    tests.test_captured_steps()
+
+
 def main() -> None:
     graphs = install(Path(sys.argv[1]))
     made = {name: results(name) for name in ("flex", "cuda", "eager-cuda")}
@@ -194,6 +208,7 @@ def main() -> None:
         assert graphs.launched > before + 6
         for a, b in zip(found, expected, strict=True):
             np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5)
+    quantised()
     import burn
     from burn_cube_backend.kernels.cublas import provider
 

@@ -107,7 +107,7 @@ class Engine:
 
     def layout_of(self, x: CubeTensor | QuantTensor) -> Any:
         """Return what launches on a tensor depend on but for its address: a number, or a key."""
-        if x.__class__ is QuantTensor:
+        if isinstance(x, QuantTensor):
             return self._layout_of_parts(x)
         if x.buf is None:
             return "number", x.value.__class__, repr(x.value)

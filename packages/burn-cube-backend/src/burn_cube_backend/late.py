@@ -148,6 +148,5 @@ def plain(x: Any) -> Any:
         made.value = x.value.plain
         return made
     if x.__class__ is QuantTensor:
-        parts = [plain(t) for t in (x.values, x.scale, x.zero)]
-        return QuantTensor(*parts, x.dtype, x.shape)
+        return QuantTensor(plain(x.values), plain(x.scale), plain(x.zero), x.dtype, x.shape)
     return x

@@ -204,7 +204,7 @@ def _run(replay: Replay, constants: dict[str, Any]) -> list[str]:
         kind, block = described[:2]
         number = replay.number_of[block] if kind == "block" else -1
         constants[f"O{k}"] = described
-        given = f"e{block}" if kind == "input" else "None"
+        given = f"e{block}.buf" if kind == "input" else "None"
         again = f"MADE(O{k}, {given}, {f'm{number}' if number >= 0 else 'None'}, R)"
         if replay.alike[k]:  # nobody else has the tensor
             again = f"e{replay.over[number]} if t{number} else {again}"

@@ -304,22 +304,20 @@ class Replay:
         return made
 
     def made(
-        self, out: tuple[Any, ...], given: CubeTensor | None, memory: DeviceArray | None, run: Run
+        self, out: tuple[Any, ...], given: DeviceArray | None, memory: DeviceArray | None, run: Run
     ) -> CubeTensor:
-        """Return a result, in memory of its own if it needs some, or that of the input given."""
+        """Return a result, in memory of its own if it needs some, or in that of an input."""
         kind, _, array, bare = out
         if memory is not None:
-            buf = DeviceArray(memory.client, memory.storage, *array)
-        elif given is not None:
-            buf = given.buf
-        elif kind == "number":
+            given = DeviceArray(memory.client, memory.storage, *array)
+        if given is not None:
+            return bare.on(given)  # type: ignore[no-any-return]
+        if kind == "number":
             made = CubeTensor(None, (), (), bare.dtype)
             value = bare.value
             made.value = value.read(run) if isinstance(value, Late) else value
             return made
-        else:
-            return bare  # type: ignore[no-any-return]
-        return bare.on(buf)  # type: ignore[no-any-return]
+        return bare  # type: ignore[no-any-return]
 
     def agrees(self, other: LaunchLog, run: Run) -> bool:
         """Return whether another logged run made the launches that this one would make."""
