@@ -6,6 +6,8 @@ import abc
 import copy
 import inspect
 import pickle
+import types
+from typing import Any, Protocol
 
 import pytest
 
@@ -91,3 +93,30 @@ def test_it_mixes_with_abstract_classes() -> None:
         Abstract()  # type: ignore[abstract]
     with pytest.raises(AttributeError, match="Did you mean 'lid'"):
         Heavy().led = "shut"  # type: ignore[attr-defined]
+
+
+class Weighed(Protocol):
+    mass: float = 1.0
+
+    def weigh(self) -> float: ...
+
+
+@pytest.mark.parametrize("first", [True, False])
+def test_it_mixes_with_protocols(first: bool) -> None:
+    bases = (Box, Weighed) if first else (Weighed, Box)
+    made: Any = types.new_class("Made", bases, {}, lambda body: body.update(weigh=lambda self: 2.0))
+    if first:  # else Python has an __init__ of the protocol's until an object is made
+        assert list(inspect.signature(made).parameters) == ["lid"]
+    box = made("shut")
+    assert (box.lid, box.mass, box.weigh()) == ("shut", 1.0, 2.0)
+    assert isinstance(box, Box)
+    assert issubclass(made, Box)
+    assert not isinstance(Box(), made)
+    box.mass = 3.0
+    with pytest.raises(AttributeError, match="Did you mean 'lid'"):
+        box.led = "shut"
+
+
+def test_nothing_belongs_to_it_without_deriving() -> None:
+    with pytest.raises(ArgumentError, match="deriving"):
+        Box.register(int)

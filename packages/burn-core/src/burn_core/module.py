@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from copy import deepcopy
 from typing import TYPE_CHECKING, Any, NoReturn, Self, TypeVar
@@ -28,6 +27,7 @@ from burn_std import (
     Absent,
     ArgumentError,
     BurnError,
+    ClosedMeta,
     DType,
     DTypeError,
     nearest,
@@ -47,23 +47,13 @@ M = TypeVar("M", bound="Module")
 SOURCE = "__source__"
 
 
-class ModuleMeta(type):
+class ModuleMeta(ClosedMeta):
     """Records the arguments of the outermost constructor call; `__init__` is never wrapped."""
 
     def __init__(cls, name: str, bases: tuple[type, ...], namespace: dict[str, Any]) -> None:
         super().__init__(name, bases, namespace)
         need_dict(cls, "What a module holds is found in its __dict__.")
         register_module(cls)
-
-    @property
-    def __signature__(cls) -> inspect.Signature:
-        """The constructor's signature, which `__call__` below would hide from help()."""
-        if cls.__init__ is object.__init__:  # type: ignore[misc]
-            return inspect.Signature()
-        whole = inspect.signature(cls.__init__)  # type: ignore[misc]
-        return whole.replace(
-            parameters=list(whole.parameters.values())[1:], return_annotation=whole.empty
-        )
 
     def __call__(cls: type[M], *args: Any, **kwargs: Any) -> M:  # type: ignore[misc]
         """Make the module and remember how."""
@@ -158,7 +148,7 @@ class Module(metaclass=ModuleMeta):
                 f"{type(self).__name__}.{name}", "an adapted weight is not assigned",
                 remedy="Merge the adapters first, or set the base.",
             )  # fmt: skip
-        object.__setattr__(self, name, value)
+        super().__setattr__(name, value)
 
     def __dir__(self) -> list[str]:
         return present(type(self), [*object.__dir__(self), *self.__dict__.get(REPARAMETERIZED, ())])

@@ -1,7 +1,7 @@
 """Dtypes, shapes, errors and the plugin loader: what every package stands on; imports no numpy."""
 
 from burn_std.absent import Absent as Absent, present as present
-from burn_std.attributes import Closed as Closed, need_dict as need_dict
+from burn_std.attributes import Closed as Closed, ClosedMeta as ClosedMeta, need_dict as need_dict
 from burn_std.dtypes import (
     FLOATS as FLOATS,
     INTS as INTS,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABCMeta
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Protocol
 
 from burn_std.errors import ArgumentError
 from burn_std.plugins import nearest
@@ -12,9 +12,33 @@ from burn_std.plugins import nearest
 if TYPE_CHECKING:
     import inspect
 
+    _Abstract = ABCMeta
+else:
+    _Abstract = type(Protocol)  # derived from ABCMeta, and has no public name
 
-class _ClosedMeta(ABCMeta):
-    """Notes when an object is made; a base cannot, since `__init__` of a derived class is last."""
+
+class ClosedMeta(_Abstract):
+    """Metaclass of objects that have settings, and of modules.
+
+    Their classes mix with each other, with `abc.ABC` and with protocols of `typing`. It notes when
+    an object of a `Closed` class is made; a base cannot, since `__init__` of a derived class is
+    last.
+    """
+
+    # To belong to a class is to derive from it. ABCs ask more, and take ten times as long.
+    __instancecheck__ = type.__instancecheck__
+    __subclasscheck__ = type.__subclasscheck__
+
+    def register(cls, subclass: type) -> NoReturn:
+        """Refuse virtual subclasses.
+
+        Raises:
+            ArgumentError: always.
+        """
+        raise ArgumentError(
+            cls.__name__, "a class belongs to it by deriving from it", got=subclass.__name__,
+            remedy="Derive it, or register it with an ABC of your own.",
+        )  # fmt: skip
 
     @property
     def __signature__(cls) -> inspect.Signature:
@@ -29,12 +53,14 @@ class _ClosedMeta(ABCMeta):
         )
 
     def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+        """Make the object; a closed one takes no other attributes from now on."""
         made = super().__call__(*args, **kwargs)
-        made.__dict__["_closed"] = True
+        if isinstance(made, Closed):
+            made.__dict__["_closed"] = True
         return made
 
 
-class Closed(metaclass=_ClosedMeta):
+class Closed(metaclass=ClosedMeta):
     """Base of objects that have settings: once made they take no attribute that they lack.
 
     `optimizer.learning_rate = 0.1` would else be kept and change nothing. Names that begin with an
@@ -63,7 +89,7 @@ class Closed(metaclass=_ClosedMeta):
                 raise AttributeError(
                     f"{cls.__name__}.{name}: there is no such attribute to set. {remedy}"
                 )
-        object.__setattr__(self, name, value)
+        super().__setattr__(name, value)
 
 
 def need_dict(cls: type, why: str) -> None:

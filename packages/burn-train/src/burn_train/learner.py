@@ -41,6 +41,9 @@ class Step(NamedTuple):
 class Learner(Closed):
     """What training needs to know; override `forward` for other batches or losses.
 
+    A class of one's own may derive from a protocol too, or be a module: `class Mine(Learner,
+    nn.Module)`, with its model beside it. The optimizer updates the parameters of the model alone.
+
     Args:
         model: on an autodiff device.
         optimizer: updates it.
@@ -79,6 +82,21 @@ class Learner(Closed):
         1
     """
 
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        """Refuse classes whose steps would call methods of a module.
+
+        Raises:
+            ArgumentError: `Module` stands in front of `Learner`.
+        """
+        super().__init_subclass__(**kwargs)
+        order = [c for c in cls.__mro__ if c in (Learner, Module)]
+        if order[0] is Module:
+            raise ArgumentError(
+                cls.__name__, "a learner that is a module is a learner first",
+                got=", ".join(c.__name__ for c in cls.__bases__),
+                remedy=f"Write class {cls.__name__}(Learner, nn.Module).",
+            )  # fmt: skip
+
     def __init__(
         self,
         model: Module,
@@ -98,6 +116,12 @@ class Learner(Closed):
         validate_average: bool = False,
         capture: bool | None = None,
     ) -> None:
+        named: object = model
+        if named is self:
+            raise ArgumentError(
+                type(self).__name__, "a learner is not its own model", got="itself as the model",
+                remedy="Give it a module that it trains.",
+            )  # fmt: skip
         if not hasattr(optimizer, "step"):
             raise ArgumentError(
                 "Learner", "the optimizer stands second, the loss third",
