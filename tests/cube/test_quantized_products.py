@@ -25,7 +25,7 @@ SCHEMES = [
 def device(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> burn.Device:
     if request.param == "eager-opencl" and not burn.Device.enumerate(burn.DeviceFilter("opencl")):
         pytest.skip("no OpenCL device")
-    monkeypatch.setattr(quantized_matmul, "LEAST", 1)
+    monkeypatch.setattr(quantized_units, "LEAST", 1)
     return burn.device(request.param)
 
 
@@ -47,7 +47,7 @@ def test_linear(device: burn.Device, scheme: burn.DType, extent: int, depth: int
     q = burn.tensor(plain, device=device).quantize(scheme)
     floats = q.dequantize().numpy()
     bias = burn.tensor(dice.standard_normal(extent).astype(np.float32), device=device)
-    for rows in (1, 3, 8, 11):
+    for rows in (1, 3, 8, 11, 70):
         x = burn.tensor(dice.standard_normal((rows, depth)).astype(np.float32), device=device)
         close(F.linear(x, q, bias), x, floats, bias)
         close(F.linear(x, q), x, floats, None)
@@ -62,12 +62,12 @@ def test_linear(device: burn.Device, scheme: burn.DType, extent: int, depth: int
 @pytest.mark.parametrize("scheme", SCHEMES, ids=lambda s: s.name)
 def test_matrices_that_are_not_turned(device: burn.Device, scheme: burn.DType) -> None:
     dice = np.random.default_rng(0)
-    for shape in ((96, 66), (31, 7), (9, 192), (40, 41), (33, 128)):
+    for shape in ((96, 66), (31, 7), (9, 192), (40, 41), (33, 128), (41, 65)):
         q = burn.tensor(dice.standard_normal(shape).astype(np.float32), device=device).quantize(
             scheme
         )
         floats = q.dequantize().numpy()
-        for lead in ((), (1,), (2, 4), (3,)):
+        for lead in ((), (1,), (2, 4), (3,), (66,)):
             host = dice.standard_normal((*lead, shape[0])).astype(np.float32)
             x = burn.tensor(host, device=device)
             close(x @ q, x, floats, None, False)
@@ -126,15 +126,35 @@ def test_panels(device: burn.Device, monkeypatch: pytest.MonkeyPatch) -> None:
             close(F.linear(x, q), x, q.dequantize().numpy(), None)
 
 
-def test_the_bytes_are_read_inside(monkeypatch: pytest.MonkeyPatch) -> None:
-    device = burn.device("eager-cpu")
-    q = burn.ones(256, 256, device=device).quantize(burn.quantized(4, block=64))
+@pytest.mark.parametrize("name", ["eager-cpu", "eager-opencl"])
+def test_the_bytes_are_read_inside(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of either orientation, of small matrices and of odd rows."""
+    monkeypatch.setattr(quantized_units, "LEAST", 1)
+    if name == "eager-opencl" and not burn.Device.enumerate(burn.DeviceFilter("opencl")):
+        pytest.skip("no OpenCL device")
+    device = burn.device(name)
+    way = quantized_rows if name == "eager-cpu" else quantized_units
     seen: list[Any] = []
-    inner = quantized_rows.product
-    monkeypatch.setattr(quantized_rows, "product", lambda *a: seen.append(a[1].shape) or inner(*a))
+    inner = way.product
+    monkeypatch.setattr(way, "product", lambda *a: seen.append(a[1].shape) or inner(*a))
+    q = burn.ones(256, 256, device=device).quantize(burn.quantized(4, block=64))
     assert F.linear(burn.ones(2, 4, 256, device=device), q).shape == (2, 4, 256)
     assert (burn.ones(5, 256, device=device) @ q).shape == (5, 256)
-    assert seen == [(8, 256), (5, 256)]
+    odd = burn.ones(33, 65, device=device).quantize(burn.quantized(4, block=32))
+    assert F.linear(burn.ones(1, 65, device=device), odd).shape == (1, 33)
+    one = burn.ones(33, 65, device=device).quantize(burn.quantized(4))
+    assert (burn.ones(2, 1, 33, device=device) @ one).shape == (2, 1, 65)
+    assert seen == [(8, 256), (5, 256), (1, 65), (2, 33)]
+
+
+def test_odd_rows_are_put_apart_once() -> None:
+    device = burn.device("eager-cpu")
+    q = burn.ones(33, 65, device=device).quantize(burn.quantized(4, block=32))
+    x = burn.ones(1, 65, device=device)
+    for _ in range(3):
+        np.testing.assert_array_equal(F.linear(x, q).numpy(), np.full((1, 33), 65.0))
+    ((made,),) = q.v.values.packed.forms.values()
+    assert made.shape == (33 * 33,)
 
 
 def test_gradients(device: burn.Device) -> None:
@@ -173,7 +193,10 @@ def test_second_gradients(device: burn.Device) -> None:
 @pytest.mark.parametrize("bits", [4, 8])
 @pytest.mark.parametrize("width", [1, 8])
 def test_units_of_a_gpu_read_several_bytes_at_once(bits: int, width: int) -> None:
-    spec = quantized_units.Spec(bits, True, d.bfloat16, d.float16, 3, width, True, d.int32)
+    spec = quantized_units.Spec(bits, True, d.bfloat16, d.float16, 3, width, True, True, d.int32)
     text = emit_cuda(quantized_units.units_kernel(spec))
     assert "quantized_units" in text
     assert text.count("__syncthreads") >= 8
+    text = emit_cuda(quantized_units.columns_kernel(spec._replace(odd=False)))
+    assert "quantized_unit_columns" in text
+    assert text.count("__syncthreads") >= 6

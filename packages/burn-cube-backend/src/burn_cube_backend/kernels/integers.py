@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from burn_cube import Kernel
+from burn_cube import DeviceArray, Kernel
 from burn_cube_backend.code import UNITS, Code, Val
 from burn_cube_backend.engine import Engine
 from burn_cube_backend.geometry import size_of
 from burn_cube_backend.lanes import LANES, load, splat, store, together
+from burn_cube_backend.packs import LABEL
 from burn_cube_backend.payload import CubeTensor
 from burn_cube_backend.quant import QuantTensor
 from burn_std import DType, dtypes as d
@@ -39,12 +40,51 @@ def blocks_of(q: QuantTensor) -> Blocks:
 
 
 def fits(q: QuantTensor) -> bool:
-    """Return whether vectors of bytes lie in one block, and rows begin at whole bytes."""
-    per = 8 // q.dtype.bits
+    """Return whether vectors of bytes lie in one block where rows begin at whole bytes."""
     if q.scale.dtype is not d.float32 or not size_of(q.shape) or not q.shape:
         return False
-    even = not q.scale.shape or q.scale.shape[-1] == 1 or q.dtype.block % (per * LANES) == 0
-    return even and q.shape[-1] % per == 0
+    whole = q.dtype.block % (8 // q.dtype.bits * LANES) == 0
+    return not q.scale.shape or q.scale.shape[-1] == 1 or whole
+
+
+def even_rows_kernel(index: DType) -> Kernel:
+    """Write rows of integers of 4 bits that begin at whole bytes; a last one with itself."""
+    code = Code("even_rows", index)
+    out, w = code.buffer("out", d.uint8), code.buffer("w", d.uint8)
+    count, columns, line = code.place("count"), code.place("columns"), code.place("line")
+    w0 = code.place("w_offset")
+    with code.each(count) as i:
+        row = i // line
+        first = (i - row * line) * 2
+        found = []
+        for k in (first, (first + 1).call("min", columns - 1)):
+            at = row * columns + k
+            byte = w[w0 + at // 2].cast(d.int32)
+            found.append((at & 1).eq(1).pick(byte >> 4, byte & 15))
+        out[i] = (found[0] | (found[1] << 4)).cast(d.uint8)
+    return code.finish()
+
+
+def _evened(engine: Engine, values: CubeTensor, rows: int, columns: int) -> tuple[DeviceArray, ...]:
+    line = -(-columns // 2)
+    made = engine.flat(rows * line, d.uint8, LABEL)
+    args = [made, values.buf, rows * line, columns, line, values.offset]
+    index = engine.index_dtype(values, count=rows * columns)
+    engine.run(even_rows_kernel, (index,), rows * line, args)
+    return (made,)
+
+
+def even(engine: Engine, q: QuantTensor) -> QuantTensor:
+    """Return a matrix whose rows begin at whole bytes: one with odd rows gets a column more.
+
+    The form is kept with the integers, as packed weights are.
+    """
+    rows, columns = q.shape
+    if q.dtype.bits == 8 or columns % 2 == 0:
+        return q
+    (made,) = engine.packed(q.values, q.values, _evened, rows, columns)
+    values = CubeTensor(made, (made.length,), (1,), d.uint8)
+    return QuantTensor(values, q.scale, q.zero, q.dtype, (rows, columns + 1))
 
 
 class Integers:
@@ -145,7 +185,7 @@ def floats(engine: Engine, q: QuantTensor, dtype: DType, work: DType) -> CubeTen
     buffers = [t.buf for t in (out, q.values, scale, zero) if t is not None]
     offsets = [q.values.offset, scale.offset, 0 if zero is None else zero.offset]
     per, affine = 8 // q.dtype.bits, zero is not None
-    if engine.client.name == "cpu" and work is d.float32 and fits(q):
+    if engine.client.name == "cpu" and work is d.float32 and fits(q) and q.shape[-1] % per == 0:
         blocks = blocks_of(q)
         if not blocks.step:
             blocks = Blocks(1, 0, LINE, LINE)

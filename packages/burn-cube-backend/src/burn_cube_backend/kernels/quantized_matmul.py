@@ -9,6 +9,7 @@ from __future__ import annotations
 from burn_cube_backend.engine import Engine
 from burn_cube_backend.geometry import dense, reshaped, size_of
 from burn_cube_backend.kernels import quantized_rows, quantized_units
+from burn_cube_backend.kernels.integers import even
 from burn_cube_backend.kernels.maps import computed, converted, write
 from burn_cube_backend.kernels.matmul import linear, matmul
 from burn_cube_backend.kernels.quantize import dequantize
@@ -17,8 +18,6 @@ from burn_cube_backend.quant import QuantTensor
 from burn_cube_backend.table import kernel
 from burn_std import dtypes as d
 
-# Elements of a matrix below which a launch more costs as much as can be saved.
-LEAST = 1 << 14
 # Elements of a panel: on a processor its floats stay in the cache, on others launches are few.
 PANEL, PANEL_AFAR = 1 << 20, 1 << 26
 
@@ -28,7 +27,7 @@ def quantized_matmul(
     engine: Engine, x: CubeTensor, weight: QuantTensor, bias: CubeTensor | None, transpose: bool
 ) -> CubeTensor:
     """X times the floats of a quantised matrix, each rounded to the dtype of x, plus bias."""
-    if size_of(weight.shape) >= LEAST and size_of(x.shape):
+    if size_of(weight.shape) and size_of(x.shape):
         made = _few(engine, x, weight, bias, transpose)
         if made is not None:
             return made
@@ -44,19 +43,21 @@ def _few(
     """Return the product where few rows make the bytes of the matrix the time, else None."""
     way = quantized_rows if engine.client.name == "cpu" else quantized_units
     rows, depth = size_of(x.shape[:-1]), x.shape[-1]
-    if rows > way.FEW or x.dtype is d.float64:
+    if x.dtype is d.float64 or not way.takes(weight, rows, transpose):
         return None
     extent = weight.shape[0 if transpose else 1]
-    fused = bias is not None and bias.shape == (extent,) and x.dtype is d.float32
+    weight = even(engine, weight)
+    # Of odd rows a column more is computed, which has no bias.
+    whole = transpose or weight.shape[1] == extent
+    fused = bias is not None and bias.shape == (extent,) and x.dtype is d.float32 and whole
     steps = reshaped(x.shape, x.strides, (rows, depth))
     flat = engine.row_major(x) if steps is None else x
     flat = flat.view((rows, depth), (depth, 1) if steps is None else steps)
     plus = engine.row_major(bias) if fused and bias is not None else None
     made = way.product(engine, flat, weight, plus, transpose)
-    if made is None:
-        return None
-    shape = (*x.shape[:-1], extent)
-    made = made.view(shape, dense(shape))
+    lead = x.shape[:-1]
+    steps = tuple(step * made.shape[1] for step in dense(lead))
+    made = made.view((*lead, extent), (*steps, 1))
     return _finished(engine, made, x, None if fused else bias)
 
 

@@ -3,12 +3,14 @@
 Each integer becomes the float that `dequantize` makes of it, rounded as there, and only then is
 multiplied. Two kernels: `rows` for [out, in], a transposed weight, whose sums run along its rows,
 and `columns` for [in, out], whose sums are neighbours. Of two values in a byte one belongs to an
-even place: for `rows` the even and the odd places of the left rows lie apart, so that a vector of
-bytes meets two vectors of them; `columns` puts its sums in turn before they are written.
+even place: in `rows` either the places of the left rows are put apart or the floats of a vector of
+bytes in turn, whichever are fewer; `columns` puts its sums in turn before they are written.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from contextlib import nullcontext
 from typing import NamedTuple
 
 from burn_cube import Kernel
@@ -17,14 +19,16 @@ from burn_cube_backend.engine import Engine
 from burn_cube_backend.kernels.integers import Integers, blocks_of, fits
 from burn_cube_backend.kernels.maps import copied
 from burn_cube_backend.kernels.narrow import added
-from burn_cube_backend.lanes import LANES, Cell, fma, load, splat, store, together
+from burn_cube_backend.lanes import LANES, Cell, apart, fma, load, splat, store, together
 from burn_cube_backend.payload import CubeTensor
 from burn_cube_backend.quant import QuantTensor
 from burn_std import DType, dtypes as d
 
-# Rows of a tile at most, and of the left matrix up to which this is faster than to make floats of
-# the whole matrix first; sums that stay in registers.
-MOST, FEW, SUMS = 8, 8, 16
+# Rows of the left matrix up to which this is faster than to make floats of panels first, of [out,
+# in] and of [in, out]; rows of a tile at most; sums that stay in registers. Eight rows of [out, in]
+# would lie at the same places of the cache, and push each other out.
+FEW_ALONG, FEW_DOWN = 32, 64
+MOST_ALONG, MOST_DOWN, SUMS = 4, 8, 16
 # Work of a vector of bytes in the runtime's unit: to make floats of it, and to multiply each.
 MADE, MULTIPLIED = 4.0, 0.75
 
@@ -39,6 +43,7 @@ class Spec(NamedTuple):
         rows: of a tile.
         columns: of a tile.
         biased: a vector is added to every row.
+        odd: rows of the matrix end in the middle of a byte.
     """
 
     bits: int
@@ -47,20 +52,23 @@ class Spec(NamedTuple):
     rows: int
     columns: int
     biased: bool
+    odd: bool = False
 
 
 def rows_kernel(s: Spec) -> Kernel:
     """Write a product of rows by the transpose of a quantised matrix, a tile per cube.
 
-    The left rows are of float32, for 4 bits first all their even places, then all odd ones.
+    The left rows are of float32, of so many elements; `depth` counts bytes.
     """
-    code = Code("quantized_rows", d.int64, 1)
+    code, per = Code("quantized_rows", d.int64, 1), 8 // s.bits
     out, x = code.buffer("out", d.float32), code.buffer("x", d.float32)
     w = code.buffer("w", d.uint8 if s.bits == 4 else d.int8)
     scale = code.buffer("scale", d.float32)
     zero = code.buffer("zero", d.int8) if s.affine else None
     bias = code.buffer("bias", d.float32) if s.biased else None
-    rows, depth, extent, tiles = (code.place(p) for p in ("rows", "depth", "extent", "tiles"))
+    rows, elements, depth, extent, tiles = (
+        code.place(p) for p in ("rows", "elements", "depth", "extent", "tiles")
+    )
     x0, w0, scale0, zero0, bias0 = (
         code.place(f"{p}_offset") for p in ("x", "w", "scale", "zero", "bias")
     )
@@ -71,11 +79,10 @@ def rows_kernel(s: Spec) -> Kernel:
     column = (tile * s.columns).call("min", extent - s.columns)
     first = (number - tile * tiles) * s.rows
     # A tile with too few rows computes its last one again.
-    lefts = [(first + r).call("min", rows - 1) * depth for r in range(s.rows)]
+    lefts = [x0 + (first + r).call("min", rows - 1) * elements for r in range(s.rows)]
     rights = [w0 + (column + c) * depth for c in range(s.columns)]
-    starts = [x0, x0 + rows * depth][: 8 // s.bits]
     sums = [[Cell(code, d.float32) for _ in range(s.columns)] for _ in range(s.rows)]
-    whole = depth // LANES * LANES
+    whole = elements // per // LANES * LANES
     integers = Integers(s.bits, s.dtype)
 
     def facts(c: int, b: Val) -> tuple[Val, Val | None]:
@@ -87,11 +94,15 @@ def rows_kernel(s: Spec) -> Kernel:
         many = [(splat(a), None if z is None else splat(z)) for a, z in of]
         begin = b * piece
         with code.loop(begin, (begin + piece).call("min", whole), code.at(LANES)) as k:
-            made = [
+            made: list[Sequence[Val]] = [
                 integers.floats(load(w, at + k), *f) for at, f in zip(rights, many, strict=True)
             ]
+            splits = per == 2 and s.rows <= s.columns
+            if per == 2 and not splits:
+                made = [together(*pair) for pair in made]
             for line, left in zip(sums, lefts, strict=True):
-                given = [load(x, start + left + k) for start in starts]
+                given: Sequence[Val] = [load(x, left + k * per + n * LANES) for n in range(per)]
+                given = apart(*given) if splits else given
                 for total, floats in zip(line, made, strict=True):
                     value = total.get()
                     for one, other in zip(given, floats, strict=True):
@@ -101,11 +112,13 @@ def rows_kernel(s: Spec) -> Kernel:
     with code.loop(whole, depth) as k:
         b = k // piece
         made = [integers.floats(w[at + k], *facts(c, b)) for c, at in enumerate(rights)]
-        for singles, left in zip(ends, lefts, strict=True):
-            given = [x[start + left + k] for start in starts]
-            for end, floats in zip(singles, made, strict=True):
-                for one, other in zip(given, floats, strict=True):
-                    end.set(fma(one, other, end.get()))
+        for n in range(per):
+            # Behind the last element of an odd row there is none.
+            with code.when(k * per + n < elements) if s.odd and n else nullcontext():
+                for singles, left in zip(ends, lefts, strict=True):
+                    given_one = x[left + k * per + n]
+                    for end, floats in zip(singles, made, strict=True):
+                        end.set(fma(given_one, floats[n], end.get()))
     for r, singles in enumerate(ends):
         with code.when(first + r < rows):
             for c, end in enumerate(singles):
@@ -163,32 +176,52 @@ def columns_kernel(s: Spec) -> Kernel:
     return code.finish()
 
 
+def takes(weight: QuantTensor, rows: int, transpose: bool) -> bool:
+    """Return whether the bytes of a matrix are read inside a product by so many rows.
+
+    Not where vectors do not fit, or floats of panels are faster.
+
+    Args:
+        weight: [out, in] if it is the transpose that is multiplied, else [in, out].
+        rows: of the left matrix.
+        transpose: which of them.
+    """
+    if not fits(weight):
+        return False
+    if transpose:
+        return rows <= FEW_ALONG
+    blocks = blocks_of(weight)
+    line = -(-weight.shape[1] // (8 // weight.dtype.bits))
+    return rows <= FEW_DOWN and line >= LANES and (blocks.each == 1 or line % LANES == 0)
+
+
 def product(
     engine: Engine, x: CubeTensor, weight: QuantTensor, bias: CubeTensor | None, transpose: bool
-) -> CubeTensor | None:
-    """Return x [rows, in] times weight, plus bias [out], in float32; None where vectors do not fit.
+) -> CubeTensor:
+    """Return x [rows, in] times weight, plus bias [out], in float32.
 
     Args:
         engine: the device.
         x: floats of at most 32 bits; those of the matrix are rounded to its dtype.
-        weight: [out, in] if it is the transpose that is multiplied, else [in, out].
+        weight: one that `takes` took, see `even`.
         bias: float32.
-        transpose: which of them.
+        transpose: of what is multiplied.
     """
-    if not fits(weight):
-        return None
     how = _along if transpose else _down
     return how(engine, x, weight, bias)
 
 
+def _tile(rows: int, most: int) -> int:
+    """Return how many rows a tile has."""
+    return min(most, 1 << (rows - 1).bit_length())
+
+
 def _down(
     engine: Engine, x: CubeTensor, weight: QuantTensor, bias: CubeTensor | None
-) -> CubeTensor | None:
+) -> CubeTensor:
     rows, (depth, extent) = x.shape[0], weight.shape
     blocks = blocks_of(weight)
-    if blocks.line < LANES or (blocks.each > 1 and blocks.line % LANES):
-        return None
-    tile = next(n for n in (1, 2, 4, MOST) if n >= min(rows, MOST))
+    tile = _tile(rows, MOST_DOWN)
     per = 8 // weight.dtype.bits
     columns = max(1, min(4, SUMS // tile // per, -(-blocks.line // LANES)))
     spec = Spec(
@@ -213,27 +246,25 @@ def _down(
 def _along(
     engine: Engine, x: CubeTensor, weight: QuantTensor, bias: CubeTensor | None
 ) -> CubeTensor:
-    rows, (extent, depth) = x.shape[0], weight.shape
+    rows, elements = x.shape
+    extent, depth = weight.shape
     scheme = weight.dtype
     per = 8 // scheme.bits
-    if per == 2:
-        steps = (*x.strides[:1], 2 * x.strides[1], x.strides[1])
-        pairs = x.view((rows, depth // 2, 2), steps).view(
-            (2, rows, depth // 2), (steps[2], steps[0], steps[1])
-        )
-        left = copied(engine, pairs, d.float32)
-    else:
-        left = copied(engine, x, d.float32) if x.dtype is not d.float32 else engine.row_major(x)
-    tile = next(n for n in (1, 2, 4, MOST) if n >= min(rows, MOST))
+    left = copied(engine, x, d.float32) if x.dtype is not d.float32 else engine.row_major(x)
+    tile = _tile(rows, MOST_ALONG)
     columns = min(max(2, min(8, SUMS // tile)), extent)
     blocks = blocks_of(weight)
-    spec = Spec(scheme.bits, weight.zero is not None, x.dtype, tile, columns, bias is not None)
+    spec = Spec(
+        scheme.bits, weight.zero is not None, x.dtype, tile, columns, bias is not None,
+        elements < depth,
+    )  # fmt: skip
     out = engine.empty((rows, extent), d.float32)
     tiles = -(-rows // tile)
     parts = [out, left, weight.values, weight.scale, weight.zero, bias]
     offsets = [0 if t is None else t.offset for t in parts[1:]]
     args = [
-        *[t.buf for t in parts if t is not None], rows, depth // per, extent, tiles, *offsets,
+        *[t.buf for t in parts if t is not None], rows, elements, depth // per, extent, tiles,
+        *offsets,
         blocks.each, blocks.step, blocks.piece,
     ]  # fmt: skip
     program = engine.loaded(rows_kernel, (spec,))
