@@ -11,7 +11,7 @@ from weakref import WeakSet
 import numpy as np
 
 from burn_cube import Client, DeviceArray, Kernel
-from burn_cube.spi import Program, profiles
+from burn_cube.spi import Program, Record, profiles
 from burn_cube_backend.code import UNITS
 from burn_cube_backend.geometry import Ints, dense, is_dense, size_of
 from burn_cube_backend.packs import Arrays, Make, Packs, key_of
@@ -63,9 +63,7 @@ class Engine:
         self.keeps_last = False
         self._loaded: dict[Any, Program] = {}
         self._sites: dict[tuple[str, int, int, bool], int] = {}
-        self._record: DeviceArray | None = None
-        # The same, where the host sees it.
-        self._noted: np.ndarray[Any, Any] | None = None
+        self._record: tuple[DeviceArray, Record] | None = None
         self._watching = False
 
     @property
@@ -300,15 +298,11 @@ class Engine:
     def record(self) -> DeviceArray:
         """Return the memory in which kernels note an index outside its dim."""
         if self._record is None:
-            shared = self.client.shared(_RECORD, d.int32)
-            if shared is None:
-                self._record = self.client.from_numpy(np.zeros(_RECORD, np.int32))
-            else:
-                self._record, self._noted = shared
+            self._record = self.client.record(_RECORD, d.int32)
         self._watching = True
         if self.log is not None:
             self.log.watches = True
-        return self._record
+        return self._record[0]
 
     def site(self, op: str, dim: int, size: int, negative: bool = False) -> int:
         """Return the number by which a kernel notes this use of indices; 0 notes nothing."""
@@ -325,22 +319,14 @@ class Engine:
         """
         if not self._watching or self._record is None:
             return
-        if self._noted is None:
-            self._watching = False
-            site, bad = (int(v) for v in self._record.numpy())
-        else:  # launches that run still may note something: it is looked at again
-            site, bad = self._noted.tolist()
-        if not site:
+        record = self._record[1]
+        # Where the host sees it, launches that run still may note something: it is asked again.
+        self._watching = record.is_seen
+        if not any(record.read()):
             return
-        if self._noted is not None:  # a kernel that still runs writes one word after the other
-            self.client.runtime.sync()
-            site, bad = self._noted.tolist()
-        # Launches that were put together beforehand know its address.
-        if self._noted is None:
-            clean = np.zeros(_RECORD, np.int32).view(np.uint8)
-            self.client.runtime.write(self._record.storage.handle, 0, clean.data)
-        else:
-            self._noted[:] = 0
+        self.client.runtime.sync()  # a kernel that still runs writes one word after the other
+        site, bad = np.frombuffer(record.read(), np.int32).tolist()
+        record.clear()
         op, dim, size, negative = next(k for k, n in self._sites.items() if n == site)
         low = -size if negative else 0
         raise IndexRangeError(

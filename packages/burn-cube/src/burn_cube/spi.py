@@ -44,6 +44,7 @@ from burn_cube.runtime.cuda_calls import CudaCall as CudaCall
 from burn_cube.runtime.native_calls import NativeCall as NativeCall, number_word as number_word
 from burn_cube.runtime.opencl_calls import OpenClCall as OpenClCall
 from burn_cube.runtime.profiling import profiles as profiles
+from burn_cube.runtime.record import Record as Record
 from burn_cube.types import (
     Memory as Memory,
     Tile as Tile,

@@ -18,6 +18,7 @@ from burn_cube.runtime.arguments import acceptor
 from burn_cube.runtime.base import API_VERSION, Event, Log, Program, Properties, Runtime
 from burn_cube.runtime.pool import MemoryReport, Pool, Storage
 from burn_cube.runtime.profiling import profiles
+from burn_cube.runtime.record import Record
 from burn_cube.types import Memory, scalar_of
 from burn_std import PluginGroup
 from burn_std.dtypes import DType, parse_dtype
@@ -223,19 +224,11 @@ class Client:
             self.runtime.write(made.storage.handle, 0, np.zeros(size, np.uint8).data)
         return made
 
-    def shared(self, count: int, dtype: DType) -> tuple[DeviceArray, Any] | None:
-        """Return zeros on the device and numpy's view of them, for a dtype that numpy has.
-
-        The view shows what kernels wrote once the device was waited for. None where no memory is
-        seen by both.
-        """
-        found = self.runtime.shared(count * dtype.itemsize)
-        if found is None:
-            return None
-        handle, view = found
-        storage = Storage(handle, len(view), self.runtime.address(handle), keep=view)
-        made = DeviceArray(self, storage, (count,), dtype)
-        return made, np.frombuffer(view, dtype.name)
+    def record(self, count: int, dtype: DType) -> tuple[DeviceArray, Record]:
+        """Return zeros in which kernels note something, and what the host reads them by."""
+        made, size = Record(self.runtime, count * dtype.itemsize), count * dtype.itemsize
+        storage = Storage(made.handle, size, self.runtime.address(made.handle), keep=made)
+        return DeviceArray(self, storage, (count,), dtype), made
 
     def to_numpy(self, array: DeviceArray) -> Any:
         """Return a copy on the host; bfloat16 comes as ml_dtypes has it, or as uint16 bits."""

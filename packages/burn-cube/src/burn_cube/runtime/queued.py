@@ -23,6 +23,7 @@ from burn_cube.runtime.arguments import describe, may_fault
 from burn_cube.runtime.base import Program, Properties, Runtime
 from burn_cube.runtime.cache import digest_of, emitter_version, kernel_cache
 from burn_cube.runtime.faults import fault_of
+from burn_cube.runtime.record import Record
 from burn_std import DeviceError, DeviceLostError
 
 if TYPE_CHECKING:
@@ -48,9 +49,7 @@ class QueuedRuntime(Runtime):
         self.lock = threading.RLock()
         self._loading = threading.Lock()
         self._made: dict[bytes, Program] = {}
-        self._record: Any = None
-        # What the host sees of it, where it need not be copied.
-        self._seen: memoryview | None = None
+        self._record: Record | None = None
         self._launches: OrderedDict[int, tuple[Source, str]] = OrderedDict()
         self._number = 0
         self._pending = False
@@ -128,14 +127,9 @@ class QueuedRuntime(Runtime):
         """Return the number of a launch that can fault, and the record."""
         self._number = self._number % 0x7FFFFFFF + 1
         if self._record is None:
-            shared = self.shared(RECORD)
-            if shared is None:
-                self._record = self.alloc(RECORD)
-                self.write(self._record, 0, memoryview(bytes(RECORD)))
-            else:
-                self._record, self._seen = shared
+            self._record = Record(self, RECORD)
         self.remember(self._number, source, describe(source.kernel, args))
-        return self._number, self._record
+        return self._number, self._record.handle
 
     @property
     def launches(self) -> int:
@@ -156,19 +150,13 @@ class QueuedRuntime(Runtime):
         Raises:
             KernelFaultError: names kernel, place, index and arguments.
         """
-        if not self._pending:
+        if not self._pending or self._record is None:
             return
         self._pending = False
-        raw: bytearray | memoryview = bytearray(RECORD) if self._seen is None else self._seen
-        if self._seen is None:
-            self.read(self._record, 0, memoryview(raw))
-        site, number, index, length = struct.unpack("<iiqq", raw[:24])
+        site, number, index, length = struct.unpack("<iiqq", self._record.read()[:24])
         if site == 0:
             return
-        if self._seen is None:
-            self.write(self._record, 0, memoryview(bytes(RECORD)))
-        else:
-            self._seen[:] = bytes(RECORD)
+        self._record.clear()
         found = self._launches.get(number)
         if found is None:
             raise KernelFaultError(self.name, "a kernel broke a rule", got=f"launch {number}")
