@@ -134,6 +134,36 @@ def test_early_return_and_leave(emit):
     assert "goto end0;" in text and "end0: ;" in text and "return;" in text
 
 
+def test_a_cube_below_all_limits_tests_nothing_on_a_processor():
+    b = bc.Builder("below", cube_dim=32, index=int32)
+    x, out, limit = b.buffer("x", float32), b.buffer("out", float32), b.scalar("n", int32)
+    i = b.special("absolute_pos")
+    with b.if_(b.op("lt", i, limit)):
+        with b.block() as middle:
+            with b.if_(b.op("lt", b.load(x, i), b.const(0.0, float32))):
+                b.leave(middle)
+            b.store(out, i, b.load(x, i))
+        b.store(out, i, b.op("neg", b.load(out, i)))
+    kernel = b.finish()
+    text = emit_opencl(kernel, Capabilities(processor=True))
+    limits = {"(i64)p_n", "(i64)p_x_length", "(i64)p_out_length"}
+    (test,) = re.findall(r"if \((behind <= [^{]*)\) {", text)
+    assert set(test.replace("behind <= ", "").split(" && ")) == limits
+    below, rest = text.split("} else {")
+    assert "(u32)" not in below and "(u32)" in rest
+    # The body stands there twice; its labels do not.
+    assert sorted(re.findall(r"(\w+): ;", text)) == ["end0", "end1"]
+    assert "behind" not in emit_opencl(kernel)
+
+
+def test_a_kernel_whose_units_meet_has_one_body():
+    b = bc.Builder("meets", cube_dim=32)
+    x, i = b.buffer("x", float32), b.special("absolute_pos")
+    b.barrier()
+    b.store(x, i, b.const(1.0, float32))
+    assert "behind" not in emit_opencl(b.finish(), Capabilities(processor=True))
+
+
 @BOTH
 def test_print_takes_values_of_every_width(emit):
     b = bc.Builder("talks", cube_dim=1)

@@ -13,6 +13,7 @@ from burn_cube.emit.c_memory import MemoryWriter
 from burn_cube.emit.c_plane import plane_kinds
 from burn_cube.emit.c_values import conversion, literal, value_of
 from burn_cube.emit.dialect import Dialect, lacking
+from burn_cube.emit.flat import Flat, flat
 from burn_cube.ir import Kernel, Op, Region, walk
 from burn_cube.lowering.copies import copies_at_once
 from burn_cube.lowering.halves import widen_halves
@@ -22,7 +23,7 @@ from burn_cube.lowering.transcendental import expand_math
 from burn_cube.operations import PURE
 from burn_cube.passes import simplify
 from burn_cube.runtime.arguments import Entry, layout
-from burn_cube.types import Tile, scalar_of, width_of
+from burn_cube.types import Memory, Tile, scalar_of, width_of
 from burn_std.dtypes import DType
 
 
@@ -73,7 +74,11 @@ class Writer(MemoryWriter):
         entry = f"k_{self.kernel.name}"
         self.declare(entries)
         self._planes()
-        self.region(self.kernel.body, last=True)
+        known = flat(self.kernel) if self.dialect.cubes_at_once else None
+        if known is not None and known.limits:
+            self._cubes(known)
+        else:
+            self.region(self.kernel.body, last=True)
         params = ",\n    ".join(self.params)
         head = self.dialect.prelude(self.kernel)
         body = "\n".join(f"  {line}" for line in self.lines)
@@ -81,6 +86,26 @@ class Writer(MemoryWriter):
             [head, *self.helpers.values(), self.dialect.kernel(entry, self.kernel, params), "{"]
         )
         return Source(f"{text}\n{body}\n}}\n", entry, entries, self.sites, self.shared, self.kernel)
+
+    def _cubes(self, known: Flat) -> None:
+        """Write the body for cubes that are below all limits, and for those that are not."""
+        number, size = self._special("cube_pos"), self.kernel.cube_dim[0]
+        ends = [
+            self.facts["length", limit, 0] if isinstance(limit.type, Memory) else self.text(limit)
+            for limit in known.limits
+        ]
+        self.line(f"const i64 behind = ((i64)({number}) + 1) * {size};")
+        self.line(f"if ({' && '.join(f'behind <= (i64){end}' for end in ends)}) {{")
+        self.depth += 1
+        self.below = known
+        self.region(self.kernel.body, last=True)
+        self.below = None
+        self.depth -= 1
+        self.line("} else {")
+        self.depth += 1
+        self.region(self.kernel.body, last=True)
+        self.depth -= 1
+        self.line("}")
 
     def _planes(self) -> None:
         if any(op.name == "plane" for op in walk(self.kernel.body)):
@@ -92,7 +117,9 @@ class Writer(MemoryWriter):
         """Write the operations of a region; `last` when nothing follows it in the kernel."""
         for number, op in enumerate(region.ops):
             method = getattr(self, f"_do_{op.name}", None)
-            if method is None:
+            if self.below and op in self.below.guards:
+                self.names[op] = ["true" if self.below.guards[op] else "false"]
+            elif method is None:
                 self._pure(op)
             elif op.name == "block":
                 self._do_block(op, last and number == len(region.ops) - 1)
@@ -144,7 +171,8 @@ class Writer(MemoryWriter):
         if last:
             self.ways[op] = "return;"
         else:
-            label = f"end{len(self.ways)}"
+            label = f"end{self.labels}"
+            self.labels += 1
             self.ways[op] = f"goto {label};"
         self.line("{")
         self.inner(op.regions[0])

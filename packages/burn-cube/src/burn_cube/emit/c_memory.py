@@ -7,6 +7,7 @@ from contextlib import contextmanager
 
 from burn_cube.emit.c_values import literal, unsigned
 from burn_cube.emit.dialect import Dialect
+from burn_cube.emit.flat import Flat
 from burn_cube.ir import Kernel, Op, written
 from burn_cube.runtime.arguments import Entry
 from burn_cube.types import Memory, Vector, scalar_of, width_of
@@ -22,6 +23,7 @@ class MemoryWriter:
         params: declarations of the parameters.
         sites: operations that can fault.
         shared: bytes of shared memory beyond what can be declared.
+        below: what holds in a cube whose positions are below all limits, inside of it.
     """
 
     def __init__(self, kernel: Kernel, dialect: Dialect) -> None:
@@ -32,10 +34,12 @@ class MemoryWriter:
         self.params: list[str] = []
         self.sites: list[Op] = []
         self.shared = 0
+        self.below: Flat | None = None
         self.depth = 0
         self.names: dict[Op, list[str]] = {}
         self.facts: dict[tuple[str, Op, int], str] = {}
         self.ways: dict[Op, str] = {}
+        self.labels = 0
         self._count = 0
 
     # --- names and lines -------------------------------------------------------------------
@@ -160,7 +164,7 @@ class MemoryWriter:
     def inside(self, op: Op, width: int) -> str | None:
         """Return the test that an access is in bounds, or None where none is needed."""
         memory, index = op.args[0], op.args[1]
-        if self.kernel.bounds == "unchecked":
+        if self.kernel.bounds == "unchecked" or (self.below and op in self.below.linear):
             return None
         size = memory.attrs["size"] if memory.name == "alloc" else None
         known = index.attrs["value"] if index.name == "const" else None

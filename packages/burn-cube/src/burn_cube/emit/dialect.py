@@ -34,10 +34,13 @@ class Dialect(ABC):
     Attributes:
         name: `opencl` or `cuda`.
         wide: whether the device computes in float64.
+        cubes_at_once: the device runs the units of a cube in one loop, which is filled with vectors
+            where no unit tests for itself.
     """
 
     name: str
     wide: bool = True
+    cubes_at_once: bool = False
 
     @abstractmethod
     def check(self, kernel: Kernel) -> None:

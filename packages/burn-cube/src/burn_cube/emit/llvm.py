@@ -9,6 +9,7 @@ one over units. *Groups*: the same with barriers, cut as `split` says.
 
 from __future__ import annotations
 
+from burn_cube.emit.flat import Flat, flat
 from burn_cube.emit.layout import Layout, fault_codes
 from burn_cube.emit.llvm_body import Body
 from burn_cube.emit.split import Split
@@ -51,20 +52,13 @@ class _Function(Body):
         ops = list(walk(kernel.body))
         self.has_barrier = any(op.name == "barrier" for op in ops)
         self.specials = {op.attrs["name"] for op in ops if op.name == "special"}
-        shared = any(op.name == "alloc" and op.type.space == "shared" for op in ops)
-        flat = {"absolute_pos", "unit_pos", "cube_pos", "unit_pos_plane", "plane_pos"}
-        self.flat = (
-            kernel.cube_dim[1:] == (1, 1)
-            and not self.has_barrier
-            and not shared
-            and self.specials <= flat
-        )
+        self.flat = flat(kernel)
 
     def text(self) -> str:
         self._parameters()
         self.open("entry")
-        if self.flat:
-            self._flat()
+        if self.flat is not None:
+            self._flat(self.flat)
         elif self.has_barrier:
             self.split = Split(self.kernel)
             self._cubes(lambda: self._cube_level(self.kernel.body))
@@ -109,56 +103,34 @@ class _Function(Body):
 
     # --- flat ------------------------------------------------------------------------------
 
-    def _flat(self) -> None:
+    def _flat(self, known: Flat) -> None:
         self.allocate(per_cube=False)
         dim = self.kernel.cube_dim[0]
         low, high = self.fresh(), self.fresh()
         self.line(f"{low} = mul i64 %lo, {dim}")
         self.line(f"{high} = mul i64 %hi, {dim}")
-        bounds = self._bounds()
-        if not bounds:
+        if not known.limits:
             self._flat_loop(low, high, vector=True)
             return
         safe = high
         self.declared.add("declare i64 @llvm.smin.i64(i64, i64)")
         self.declared.add("declare i64 @llvm.smax.i64(i64, i64)")
-        for bound in bounds:
+        for limit in known.limits:
             name = self.fresh()
+            bound = self._bound(limit)
             self.line(f"{name} = call i64 @llvm.smin.i64(i64 {safe}, i64 {bound})")
             safe = name
         name = self.fresh()
         self.line(f"{name} = call i64 @llvm.smax.i64(i64 {safe}, i64 {low})")
-        self.inside = True
+        self.inside = known
         self._flat_loop(low, name, vector=True)
-        self.inside = False
+        self.inside = None
         self._flat_loop(name, high, vector=False)
 
-    def _bounds(self) -> list[str]:
-        """Return limits below which guards hold and linear accesses are inside."""
-        found: list[str] = []
-        for op in walk(self.kernel.body):
-            name = self._guard(op)
-            if name is None and op.name in ("load", "store") and self.is_position(op.args[1]):
-                name = self.lengths.get(op.args[0])
-                if name is not None:
-                    self.linear.add(op)
-            if name is not None and name not in found:
-                found.append(name)
-        return found
-
-    def _guard(self, op: Op) -> str | None:
-        # pos < limit, limit > pos; or their opposites, which leave early.
-        if op.name in ("lt", "ge") and self.is_position(op.args[0]):
-            limit, holds = op.args[1], op.name == "lt"
-        elif op.name in ("gt", "le") and self.is_position(op.args[1]):
-            limit, holds = op.args[0], op.name == "gt"
-        else:
-            return None
-        if limit.name not in ("length", "param"):
-            return None
-        self.guards[op] = "true" if holds else "false"
-        if limit.name == "length":
-            return self.lengths[limit.args[0]]
+    def _bound(self, limit: Op) -> str:
+        """Return a limit of the position as i64."""
+        if limit in self.lengths:
+            return self.lengths[limit]
         name = self.uniform[limit]
         if limit.type.bits == 64:
             return name

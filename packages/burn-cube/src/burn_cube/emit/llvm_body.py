@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from burn_cube.emit.flat import Flat
 from burn_cube.emit.llvm_values import (
     constant,
     conversion,
@@ -63,10 +64,8 @@ class Body:
         self.unit = "0"
         self.group: int | None = None
         self.split: Split | None = None
-        # Guards and accesses that hold in the inner part of a flat range.
-        self.guards: dict[Op, str] = {}
-        self.linear: set[Op] = set()
-        self.inside = False
+        # What holds in the inner part of a flat range, inside of it.
+        self.inside: Flat | None = None
         self.access: str | None = None
         self.ends: dict[tuple[Op, str], str] = {}
 
@@ -231,10 +230,6 @@ class Body:
 
     # --- values ----------------------------------------------------------------------------
 
-    def is_position(self, op: Op) -> bool:
-        """Return whether a value is the absolute position."""
-        return op.name == "special" and op.attrs["name"] == "absolute_pos"
-
     def value(self, op: Op) -> str:
         """Return the name of a value, here."""
         if op.name == "const":
@@ -277,8 +272,8 @@ class Body:
         """Emit one operation."""
         if op.name in ("const", "special", "length", "shape", "stride", "alloc", "slot", "index"):
             return
-        if self.inside and op in self.guards:
-            self.keep(op, self.guards[op])
+        if self.inside and op in self.inside.guards:
+            self.keep(op, "true" if self.inside.guards[op] else "false")
             return
         method = getattr(self, f"_do_{op.name}", None)
         if method is not None:
@@ -384,7 +379,7 @@ class Body:
         """
         memory = op.args[0]
         index = self._index(op.args[1])
-        if self.kernel.bounds == "unchecked" or (self.inside and op in self.linear):
+        if self.kernel.bounds == "unchecked" or (self.inside and op in self.inside.linear):
             access(index)
             return None
         length = self._length(memory)

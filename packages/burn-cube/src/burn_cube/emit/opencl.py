@@ -45,7 +45,8 @@ class Capabilities(NamedTuple):
         atomics_64_extended: their min, max, and, or, xor.
         shared_memory: bytes of local memory.
         max_cube_size: units of a cube at most.
-        own_math: its math functions are not taken: those of a processor are called lane by lane.
+        processor: it is one. Its math functions are not taken, they are called lane by lane; the
+            units of a cube are rounds of a loop.
     """
 
     fp64: bool = True
@@ -53,7 +54,7 @@ class Capabilities(NamedTuple):
     atomics_64_extended: bool = True
     shared_memory: int = 1 << 30
     max_cube_size: int = 1 << 30
-    own_math: bool = False
+    processor: bool = False
 
 
 class OpenCl(Dialect):
@@ -68,6 +69,7 @@ class OpenCl(Dialect):
     def __init__(self, can: Capabilities = Capabilities()) -> None:  # noqa: B008 - immutable
         self.can = can
         self.wide = can.fp64
+        self.cubes_at_once = can.processor
 
     # --- what the device can do ------------------------------------------------------------
 
@@ -165,7 +167,7 @@ class OpenCl(Dialect):
 
     def takes_math(self) -> bool:
         """Return whether the built-in functions are taken."""
-        return not self.can.own_math
+        return not self.can.processor
 
     def math(self, name: str, dtype: DType, args: tuple[str, ...], writer: MemoryWriter) -> str:
         """Return a call of a built-in function."""

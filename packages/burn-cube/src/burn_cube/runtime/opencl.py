@@ -225,7 +225,7 @@ class OpenClRuntime(QueuedRuntime):
                 atomics_64_extended="cl_khr_int64_extended_atomics" in extensions,
                 shared_memory=self.properties.shared_bytes,
                 max_cube_size=self.properties.max_cube,
-                own_math=self.properties.kind == "cpu",
+                processor=self.properties.kind == "cpu",
             )
         )
         exact = cl.device_fp_config.CORRECTLY_ROUNDED_DIVIDE_SQRT
