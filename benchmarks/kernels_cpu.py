@@ -29,7 +29,7 @@ from typing import Any
 import numpy as np
 
 import burn_cube as bc
-from burn_cube import ABSOLUTE_POS, ABSOLUTE_POS_X, ABSOLUTE_POS_Y, Array, Float, cube, unroll
+from burn_cube import ABSOLUTE_POS, CUBE_POS_X, CUBE_POS_Y, Array, Float, cube, unroll
 from burn_std.dtypes import float32
 
 try:
@@ -39,11 +39,16 @@ except ImportError:
 
 F = Float
 LANES = 16
+# Seconds for which a call runs before it is measured: threads of OpenBLAS turn idly for 30 ms after
+# a product, and one of two processors is not ours for so long.
+WARM = 0.05
 
 
 def median_us(fn: Callable[[], Any], rounds: int) -> float:
     """Return the median time of one call in microseconds."""
-    fn()
+    warm = time.perf_counter() + WARM
+    while time.perf_counter() < warm:
+        fn()
     times = []
     for _ in range(rounds):
         start = time.perf_counter()
@@ -115,20 +120,58 @@ def softmax(x: Array[F], out: Array[F], cols: bc.index):
 
 
 @cube
-def matmul(a: Array[F], b: Array[F], c: Array[F], n: bc.index, *, rows, vectors):
-    """Each unit makes a tile of rows x (16 vectors) of C, in registers."""
-    row, col = ABSOLUTE_POS_Y * rows, ABSOLUTE_POS_X * (LANES * vectors)
-    acc = [[bc.splat(F(0), LANES) for _ in range(vectors)] for _ in range(rows)]
-    cells = [[bc.local(v) for v in line] for line in acc]
-    for k in range(n):
-        right = [b.load(k * n + col + LANES * v, LANES) for v in range(vectors)]
-        for r in unroll(range(rows)):
-            left = a[(row + r) * n + k]
-            for v in unroll(range(vectors)):
-                cells[r][v] = bc.fma(bc.splat(left, LANES), right[v], cells[r][v])
-    for r in unroll(range(rows)):
-        for v in unroll(range(vectors)):
-            c.store((row + r) * n + col + LANES * v, cells[r][v])
+def packed(a: Array[F], b: Array[F], n: bc.index, to_a, to_b, corner, *, tile, block):
+    """Lay a block of A in lines of one column each, a block of B in lines of one row each.
+
+    What a tile reads then follows on what it read before, whatever the rows of the matrices are.
+    """
+    (rows, width), (high, wide, deep) = tile, block
+    row, col, first = corner
+    for panel in range(0, wide, width):
+        for k in range(deep):
+            for v in unroll(range(0, width, LANES)):
+                value = b.load((first + k) * n + col + panel + v, LANES)
+                to_b.store(panel * deep + k * width + v, value)
+    for panel in range(0, high, rows):
+        for k in range(0, deep, LANES):
+            lines = [a.load((row + panel + r) * n + first + k, LANES) for r in range(rows)]
+            for lane in unroll(range(LANES)):
+                for r in unroll(range(rows)):
+                    to_a[panel * deep + (k + lane) * rows + r] = lines[r][lane]
+
+
+@cube
+def matmul(a: Array[F], b: Array[F], c: Array[F], n: bc.index, *, rows, vectors, block):
+    """A cube makes a block of C, in tiles of rows x (16 vectors) that stay in registers.
+
+    Its depth is cut, so that the packed blocks of A and B stay in the second cache and a panel of
+    B in the first.
+    """
+    high, wide, deep = block
+    width = LANES * vectors
+    left, right = bc.SharedMemory(F, high * deep), bc.SharedMemory(F, wide * deep)
+    row, col = CUBE_POS_Y * high, CUBE_POS_X * wide
+    for first in range(0, n, deep):
+        packed(a, b, n, left, right, (row, col, first), tile=(rows, width), block=block)
+        for j in range(0, wide, width):
+            for i in range(0, high, rows):
+                at = (row + i) * n + col + j
+                acc = [[bc.splat(F(0), LANES) for _ in range(vectors)] for _ in range(rows)]
+                cells = [[bc.local(v) for v in line] for line in acc]
+                if first > 0:
+                    for r in unroll(range(rows)):
+                        for v in unroll(range(vectors)):
+                            cells[r][v] = c.load(at + r * n + LANES * v, LANES)
+                for k in range(deep):
+                    line = j * deep + k * width
+                    near = [right.load(line + LANES * v, LANES) for v in range(vectors)]
+                    for r in unroll(range(rows)):
+                        value = bc.splat(left[i * deep + k * rows + r], LANES)
+                        for v in unroll(range(vectors)):
+                            cells[r][v] = bc.fma(value, near[v], cells[r][v])
+                for r in unroll(range(rows)):
+                    for v in unroll(range(vectors)):
+                        c.store(at + r * n + LANES * v, cells[r][v])
 
 
 class Run:
@@ -230,16 +273,15 @@ def products(run: Run) -> None:
     """The matrix product written in the language."""
     device = run.device
     rng = np.random.default_rng(0)
-    rows, vectors = 8, 2
+    rows, vectors, block = 8, 2, (128, 256, 128)
     for n in (512, 1024):
         a, b = (rng.standard_normal((n, n)).astype(np.float32) for _ in range(2))
         left, right = device.from_numpy(a.reshape(-1)), device.from_numpy(b.reshape(-1))
         c = device.empty(n * n, float32)
         args = (left, right, c, n)
-        program = device.load(
-            matmul.ir(*args, cube_dim=1, rows=rows, vectors=vectors, bounds="unchecked")
-        )
-        ours = run.time(program, (n // (LANES * vectors), n // rows), args)
+        how: dict[str, Any] = {"rows": rows, "vectors": vectors, "block": block}
+        program = device.load(matmul.ir(*args, cube_dim=1, bounds="unchecked", **how))
+        ours = run.time(program, (n // block[1], n // block[0]), args)
         if not np.allclose(c.numpy().reshape(n, n), a @ b, atol=1e-2):
             raise SystemExit(f"matmul {n} is wrong")
         run.row(f"matmul {n}", ours=ours, numpy=median_us(lambda a=a, b=b: a @ b, run.rounds))
