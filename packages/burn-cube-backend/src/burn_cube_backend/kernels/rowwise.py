@@ -13,10 +13,35 @@ from burn_cube_backend.kernels.maps import HALVES, computed, converted, copied, 
 from burn_cube_backend.kernels.rows import At, Layout, Row, layout, row_code, run_rows
 from burn_cube_backend.payload import CubeTensor
 from burn_cube_backend.table import kernel
-from burn_std import DType
+from burn_std import DType, dtypes as d
 
 # Squares of what is larger are near the end of float32.
 _HUGE = 2.0**60
+
+
+# Powers of a row are made so many powers of two too large.
+RAISED = 40
+# Added to a float32 it leaves, in the low bits, the exponent field of 2^(n + RAISED); n is exact.
+_FIELD = 1.5 * 2.0**23 + 127 + RAISED
+
+
+def raised_power(x: Val) -> Val:
+    """Return exp(x) 2^40 of a float32 that is not positive.
+
+    exp(x) may be subnormal, so it takes two steps to scale it; this never is, and takes one. The
+    reciprocal of a sum of such powers takes the factor away, and rounds to 0 what is below e^-110.
+    """
+    x = (x < -110.0).pick(-110.0, x)
+    shifted = x * 1.44269504088896341 + _FIELD
+    scale = (shifted.bits(d.int32) << 23).bits(d.float32)
+    n = shifted - _FIELD
+    # What is left of x, with ln 2 in two parts; the polynomial is that of `exp`.
+    r = n.call("fma", -0.693359375, x)
+    r = n.call("fma", 2.12194440e-4, r)
+    p = r.call("fma", 1.9875691500e-4, 1.3981999507e-3)
+    for c in (8.3334519073e-3, 4.1665795894e-2, 1.6666665459e-1, 5.0000001201e-1):
+        p = p.call("fma", r, c)
+    return (p.call("fma", r * r, r) + 1.0) * scale
 
 
 class Ends(NamedTuple):
@@ -45,16 +70,18 @@ def softmax_row(row: Row, log: bool, kind: DType, ends: Ends, room: Buf | None, 
         start: where the row begins there.
     """
     (top,) = row.fold(("top", kind), body=ends.first)
+    quick = row.how.vectors and kind is d.float32
 
     def power(at: At) -> Val:
-        made = (ends.again(at) - at.of(top)).call("exp")
+        below = ends.again(at) - at.of(top)
+        made = raised_power(below) if quick else below.call("exp")
         if room is not None:
             at.store(room, start, made, kind)
         return made
 
     (total,) = row.fold(("add", kind), body=power)
     if log:
-        shift = total.call("log")
+        shift = (total * 2.0**-RAISED if quick else total).call("log")
         row.each(lambda at: ends.write(at, ends.again(at) - at.of(top) - at.of(shift)))
         return
     factor = 1.0 / total
