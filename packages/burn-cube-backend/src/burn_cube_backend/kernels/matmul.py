@@ -18,7 +18,7 @@ from burn_cube_backend.geometry import (
     reshaped,
     size_of,
 )
-from burn_cube_backend.kernels import blas, cublas, matmul_calls
+from burn_cube_backend.kernels import blas, cublas, matmul_calls, matmul_cpu
 from burn_cube_backend.kernels.maps import computed, converted, wide
 from burn_cube_backend.payload import CubeTensor
 from burn_cube_backend.table import kernel, maker
@@ -191,6 +191,10 @@ def product(engine: Engine, x: CubeTensor, y: CubeTensor) -> CubeTensor:
         return made
     batch = broadcast_shape([x.shape[:-2], y.shape[:-2]])
     m, k, n = x.shape[-2], x.shape[-1], y.shape[-1]
+    small = min(m, n) < SMALL or k < DEPTH or x.dtype is d.bool_
+    made = None if small or not size_of(batch) else matmul_cpu.product(engine, x, y)
+    if made is not None:
+        return made
     out = engine.empty((*batch, m, n), x.dtype)
     batches = size_of(batch)
     if not out.size:
@@ -204,7 +208,7 @@ def product(engine: Engine, x: CubeTensor, y: CubeTensor) -> CubeTensor:
         y.strides[-2], y.strides[-1], *(batch or (1,)), *(x_steps or (0,)), *(y_steps or (0,)),
     ]  # fmt: skip
     spec = (x.dtype, rank, places)
-    if min(m, n) < SMALL or k < DEPTH or x.dtype is d.bool_:
+    if small:
         engine.run(plain_kernel, spec, out.size, args)
     else:
         columns, rows = -(-n // TILE), -(-m // TILE)

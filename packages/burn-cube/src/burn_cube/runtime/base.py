@@ -32,6 +32,7 @@ class Properties:
         dtypes: dtypes that arithmetic and memory take.
         atomics: dtypes that atomics take.
         capabilities: further names, such as `fp64`.
+        vector_bytes: of a register for vectors that kernels fill themselves, 0 where units do.
     """
 
     name: str
@@ -46,6 +47,7 @@ class Properties:
     atomics: frozenset[DType] = frozenset()
     index: DType = int64
     capabilities: frozenset[str] = field(default=frozenset())
+    vector_bytes: int = 0
 
 
 class Program(ABC):

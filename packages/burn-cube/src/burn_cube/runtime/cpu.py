@@ -199,6 +199,7 @@ class CpuRuntime(Runtime):
             dtypes=frozenset(whole),
             atomics=frozenset(d for d in whole if d.bits >= 32),
             capabilities=frozenset({"fp64", "float_atomics", "print"}),
+            vector_bytes=self._jit.vector_bytes,
         )  # fmt: skip
         self._start_pool()
 

@@ -43,6 +43,7 @@ class Jit:
 
     Attributes:
         machine: what an object is compiled for, part of every cache key.
+        vector_bytes: of the widest register for vectors.
     """
 
     def __init__(self) -> None:
@@ -51,6 +52,8 @@ class Jit:
         # The `pause` of the thread pool is inline assembler.
         llvm.initialize_native_asmparser()
         cpu, features = llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten()
+        known = features.split(",")
+        self.vector_bytes = 64 if "+avx512f" in known else 32 if "+avx2" in known else 16
         self.machine = f"{platform.machine()} {cpu} {features} {llvmlite.__version__}"
         self._target = llvm.Target.from_default_triple()
         self._settings = {
