@@ -99,22 +99,34 @@ def chain(x: Array[F], y: Array[F], z: Array[F], out: Array[F]):
         out[i] = gelu(x[i] * y[i] + z[i]) * bc.tanh(z[i]) + y[i]
 
 
+def greater(a, b):
+    """Return the greater one; what keeps powers small may lose a NaN."""
+    return bc.select(a > b, a, b)
+
+
+def folded(meet, v):
+    """Return what the lanes of a vector make together, in four steps that wait for each other."""
+    lanes = [v[k] for k in range(LANES)]
+    while len(lanes) > 1:
+        half = len(lanes) // 2
+        lanes = [meet(x, y) for x, y in zip(lanes[:half], lanes[half:], strict=True)]
+    return lanes[0]
+
+
 @cube
 def softmax(x: Array[F], out: Array[F], cols: bc.index):
     base = ABSOLUTE_POS * cols
     if base < len(out):
         top = x.load(base, LANES)
         for c in range(LANES, cols, LANES):
-            top = bc.maximum(top, x.load(base + c, LANES))
-        most = top[0]
-        for lane in unroll(range(1, LANES)):
-            most = bc.maximum(most, top[lane])
+            top = greater(top, x.load(base + c, LANES))
+        most = folded(greater, top)
         total = bc.splat(F(0), LANES)
         for c in range(0, cols, LANES):
             e = bc.exp(x.load(base + c, LANES) - most)
             out.store(base + c, e)
             total += e
-        factor = 1.0 / sum(total)
+        factor = 1.0 / folded(lambda x, y: x + y, total)
         for c in range(0, cols, LANES):
             out.store(base + c, out.load(base + c, LANES) * factor)
 
