@@ -267,6 +267,8 @@ def _rule_call(ops: Any, node: Node, shapes: tuple[Any, ...], create_graph: bool
 def sum_to(ops: Any, g: TensorBase, shape: tuple[int, ...]) -> TensorBase:
     """Return g summed over the dims along which the input was broadcast."""
     lead = len(g.shape) - len(shape)
+    if lead > 0 and g.shape[lead:] == shape:
+        return ops.sum(g, tuple(range(lead)), False, None)  # type: ignore[no-any-return]
     dims = tuple(range(lead)) + tuple(
         i + lead for i, n in enumerate(shape) if n == 1 and g.shape[i + lead] != 1
     )

@@ -40,6 +40,7 @@ class Context:
         dtypes: payload dtype to DType.
         runs: operations run at once even behind a recorder.
         plain: functions by name; `asking` those that stand in their place while a scope is open.
+        numbers: what generated functions make payloads of Python numbers with.
     """
 
     def __init__(
@@ -62,6 +63,11 @@ class Context:
         self.asking: dict[str, Callable[..., Any]] = {}
         self.variants: dict[scopes.Scope, Context] = {}
         self.device: Any = None
+        self.numbers: Callable[[Any, Any], Any] = self.scalar_payload
+        if resource.backend.records and not self.runs:
+            self.numbers = recorded_numbers(self)
+            if native_mode() == "always":
+                self.numbers = resource.backend.compiled(self.numbers, False)
         if base is None:
             scopes.watch(self)
 
@@ -111,10 +117,13 @@ class Context:
         native = self.resource.backend.compiled
         if self.decorator is not None and hasattr(self.decorator, "natively"):
             self.decorator.natively(native, names)
+        if self.numbers.__class__ is FunctionType:
+            self.numbers = native(self.numbers, False)
         for name in names:
             plain = self.plain.get(name)
             if plain is None or plain.__class__ is not FunctionType:
                 continue
+            plain.__globals__["SCALAR"] = self.numbers  # what is compiled has it for good
             made = native(plain)
             # Where a scope is open, another function stands among the attributes.
             with scopes.LOCK:
@@ -291,6 +300,24 @@ class Context:
 
     def __repr__(self) -> str:
         return f"<context {self.name}>"
+
+
+def recorded_numbers(context: Context) -> Callable[[Any, Any], Any]:
+    """Return what does as `scalar_payload` where a backend records, in less time.
+
+    Args:
+        context: whose backend keeps no payloads of numbers.
+    """
+    weak, backend, slow = context.resource.weak, context.resource.backend, context.scalar_payload
+    most, least = 2**63, -(2**63)
+
+    def numbers(key: Any, value: Any) -> Any:
+        dtype = weak.get((key, value.__class__))
+        if dtype is None or (value.__class__ is int and (value >= most or value < least)):
+            return slow(key, value)
+        return backend.scalar(value, dtype)
+
+    return numbers
 
 
 class Operation:

@@ -39,7 +39,9 @@ def generate(context: Context, entry: Entry) -> Callable[..., Any]:
         "BURN_ERROR": BurnError,
         "SLOW": again,
         "FAILED": slow.failure_path(context, entry, again),
-        "SCALAR": context.scalar_payload,
+        "SCALAR": context.numbers,
+        "FLOAT": float,
+        "INT": int,
         "NONE_DTYPE": None,
         **fragments.constants,
     }
@@ -138,9 +140,13 @@ def _load(
         return [*out, f"    except AttributeError: {again}"]
     out = ["try:", f"    if {other.replace('{}', name)}: {again}", *(f"    {t}" for t in take)]
     if reference and not first:
-        out += ["except AttributeError:", f"    {v} = SCALAR({reference}_v.dtype, {name})"]
-        out += [f"    if {v} is None: {again}", *(f"    {a}" for a in absent)]
-        return out
+        number = [f"    {v} = SCALAR({reference}_v.dtype, {name})", f"    if {v} is None: {again}"]
+        number += [f"    {a}" for a in absent]
+        # Native code leaves to Python where an attribute is missing, so numbers come before that.
+        return [
+            f"if {name}.__class__ is FLOAT or {name}.__class__ is INT:", *number, "else:",
+            *(f"    {line}" for line in [*out, "except AttributeError:", *number]),
+        ]  # fmt: skip
     return [*out, f"except AttributeError: {again}"]
 
 

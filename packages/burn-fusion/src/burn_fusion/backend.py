@@ -83,21 +83,8 @@ class FusionBackend(Backend):
 
     def scalar(self, value: Any, dtype: DType) -> Value:
         """Record a rank-0 `full`: the value is run-time, so it never rebuilds a plan."""
-        tls = self.recorder.tls
-        while True:
-            h = tls.h
-            seg = h.seg
-            vals = seg.vals
-            r = object.__new__(Value)
-            r.shape = ()
-            r.dtype = dtype
-            r.seg = seg
-            r.op = (_FULL, dtype, ())
-            r.slot = len(vals)
-            seg.rt[len(vals)] = ((), value)
-            vals.append(r)
-            if h.seg is seg:
-                return r
+        made: Value = self.recorder.scalar(value, dtype)
+        return made
 
     def constant(self, dtype: DType, shape: tuple[int, ...], value: Any) -> Value:
         """Record a `full`."""
@@ -457,11 +444,15 @@ def _scalar_checks(entry: Entry, constants: dict[str, Any]) -> list[str]:
     """Return the lines that refuse wrong scalars."""
     scalars = [a.name for a in entry.attrs if a.kind == "scalar" and a.name != "key"]
     if scalars:
-        constants |= {"CHECK": check_scalar, "FLOAT": float}
-    return [f"if {s}.__class__ is not FLOAT: CHECK({entry.name!r}, {s!r}, {s})" for s in scalars]
+        constants |= {"CHECK": check_scalar, "MOST": 2**64 - 1, "LEAST": -(2**63)}
+    # Native code calls nothing but for its value.
+    return [
+        f"if {s}.__class__ is not FLOAT and ({s}.__class__ is not INT or {s} > MOST or {s} < LEAST): "
+        f"ok_ = CHECK({entry.name!r}, {s!r}, {s})"
+        for s in scalars
+    ]
 
 
-_FULL = CATALOG["full"].code
 # What an operation with several outputs records.
 _MANY = (
     "r_ = []",

@@ -36,7 +36,7 @@ from burn_fusion.segment import (
     slots_class,
 )
 from burn_fusion.step import PlanRun
-from burn_fusion.straight import as_before, running, taking
+from burn_fusion.straight import as_before, running, scalars, taking
 from burn_fusion.unread import Unread
 from burn_ir import CATALOG
 from burn_std import OF_A_LOCAL, BurnError, DeviceLostError, ExecutionError
@@ -140,6 +140,7 @@ class Recorder:
         self.native = False
         self.slots.__missing__ = staticmethod(taking(self))
         self.opened = opened
+        self.scalar = scalars(self)
         # In Python the loops of it take longer than what they are in the place of.
         self.ran = None
 
@@ -160,12 +161,15 @@ class Recorder:
         def opening() -> None:
             self.opened = compiled(opened, False)
 
+        def scalar() -> None:
+            self.scalar = compiled(scalars(self), False, own)
+
         def ran() -> None:
             run = running(self, compiled(as_before, False))
             made = compiled(run, False, (Known, Plan, *own))
             self.ran = None if made is run else made
 
-        return [taken, opening, ran]
+        return [taken, opening, scalar, ran]
 
     def count(self, log: Any, opened: bool) -> None:
         """Count a thread that writes down a step; twice counts once, as when a signal came."""

@@ -11,6 +11,8 @@ from sys import getrefcount
 from typing import TYPE_CHECKING, Any
 
 from burn_fusion.segment import Poison, Segment, Value
+from burn_ir import CATALOG
+from burn_std import DType
 
 if TYPE_CHECKING:
     from burn_fusion.recorder import Recorder
@@ -37,6 +39,30 @@ def taking(recorder: Recorder) -> Callable[[Value], int]:
         return slot
 
     return take
+
+
+def scalars(recorder: Recorder) -> Callable[[Any, DType], Value]:
+    """Return what records a rank-0 `full` of a number."""
+    tls, code = recorder.tls, CATALOG["full"].code
+
+    def scalar(value: Any, dtype: DType) -> Value:
+        while True:
+            h = tls.h
+            seg = h.seg
+            vals = seg.vals
+            k = len(vals)
+            r = Value()
+            r.shape = ()
+            r.dtype = dtype
+            r.seg = seg
+            r.op = (code, dtype, ())
+            r.slot = k
+            seg.rt[k] = ((), value)
+            vals.append(r)
+            if h.seg is seg:
+                return r
+
+    return scalar
 
 
 Counted = Callable[[Sequence[Value], Sequence[bool], int], bool]

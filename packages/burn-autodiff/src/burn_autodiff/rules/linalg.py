@@ -63,6 +63,8 @@ def matmul(c: Call, g: Tensor, x: Tensor, y: Tensor) -> Grads:
 def _rows_product(c: Call, x: Tensor, y: Tensor) -> Tensor:
     """Return x' y of [..., a] and [..., b] summed over all leading dims, as [a, b]."""
     ops = c.ops
+    if len(x.shape) == 2 and len(y.shape) == 2:  # each operation less is time of the host
+        return ops.matmul(ops.permute(x, (1, 0)), y)
     rows = prod(x.shape[:-1])
     left = ops.reshape(x, (rows, x.shape[-1]))
     right = ops.reshape(y, (rows, y.shape[-1]))
@@ -78,7 +80,9 @@ def linear(c: Call, g: Tensor, x: Tensor, weight: Tensor) -> Grads:
     if c.need[0]:
         gx = ops.mul(column, weight) if vector else ops.matmul(g, weight)
     if c.need[1]:
-        gw = ops.reshape(_rows_product(c, column, x), c.shapes[1])
+        gw = _rows_product(c, column, x)
+        if vector:
+            gw = ops.reshape(gw, c.shapes[1])
     return gx, gw, sum_to(c, g, c.shapes[2]) if c.need[2] else None
 
 

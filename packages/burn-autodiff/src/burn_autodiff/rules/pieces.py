@@ -66,6 +66,8 @@ def sum_to(c: Call, g: Tensor, shape: Shape) -> Tensor:
     if g.shape == shape:
         return g
     lead = len(g.shape) - len(shape)
+    if g.shape[lead:] == shape:  # a bias
+        return c.ops.sum(g, tuple(range(lead)), False, None)
     dims = (*range(lead), *(lead + i for i, n in enumerate(shape) if n == 1 != g.shape[lead + i]))
     out = c.ops.sum(g, dims, True, None) if dims else g
     return c.ops.reshape(out, shape)
