@@ -190,10 +190,11 @@ class Gradients:
 
     def take(self, x: TensorBase) -> TensorBase | None:
         """Return the gradient of a leaf and forget it."""
-        found = self.get(x)
-        if found is not None:
-            self._taken.add(x.node.seq)
-            del self._by_node[x.node]
+        node = x.node
+        found = None if node is None else self._by_node.pop(node, None)
+        if found is None:
+            return self.get(x)
+        self._taken.add(node.seq)
         return found
 
     def set(self, x: TensorBase, gradient: TensorBase) -> None:

@@ -53,7 +53,7 @@ def walking() -> Walked:
                 not call.plain
                 or saved is FREED
                 or g.__class__ is Windows
-                or len(saved) > 2
+                or len(saved) > 3
                 or len(parents) > 3
             ):
                 if first is not None:
@@ -82,6 +82,7 @@ def walking() -> Walked:
             rule.shapes = shapes
             one: Any = None
             other: Any = None
+            third: Any = None
             if len(saved) > 0 and saved[0] is not None:
                 t = tensor()
                 t.b = ops.base
@@ -94,13 +95,21 @@ def walking() -> Walked:
                 t.v = saved[1]
                 t.node = None
                 other = t
+            if len(saved) > 2 and saved[2] is not None:
+                t = tensor()
+                t.b = ops.base
+                t.v = saved[2]
+                t.node = None
+                third = t
             walk.at = call
             if len(saved) == 0:
                 out = call.straight(rule, g)
             elif len(saved) == 1:
                 out = call.straight(rule, g, one)
-            else:
+            elif len(saved) == 2:
                 out = call.straight(rule, g, one, other)
+            else:
+                out = call.straight(rule, g, one, other, third)
             walk.at = None
             if out.__class__ is not tuple or len(out) != len(parents):
                 out = gradients_of(call, out, parents)

@@ -48,7 +48,12 @@ def decides(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
     # The first run of a checkpointed function is untracked, but it is no inference.
     if scope.no_grad and not scope.checkpoint:
         return False
+    bare = not kwargs
     for a in args:
-        if isinstance(a, Tensor) and a.b.is_autodiff:
+        if not isinstance(a, Tensor):
+            bare = False
+        elif a.b.is_autodiff:
             return True
-    return any_autodiff([args, kwargs], Tensor) or any_autodiff(module, Parameter)
+    if not bare and any_autodiff([args, kwargs], Tensor):
+        return True
+    return any_autodiff(module, Parameter)

@@ -172,10 +172,11 @@ def leaves_of(module: Any, kind: type) -> list[Any]:
 
 
 def _children(module: Any) -> list[Any]:
-    inner = module.__dict__
+    """Return the values in a module that are or may hold tensors."""
+    inner, kinds = module.__dict__, _KINDS
     if REPARAMETERIZED in inner:
         return [child for _, child in items_of(module)]
-    return [child for name, child in inner.items() if name[:2] != "__"]
+    return [v for name, v in inner.items() if kinds[v.__class__] and name[:2] != "__"]
 
 
 def _gather(values: Iterable[Any], kind: type, found: list[Any], seen: set[int]) -> None:
@@ -189,7 +190,9 @@ def _gather(values: Iterable[Any], kind: type, found: list[Any], seen: set[int])
             if isinstance(v, kind):
                 found.append(v)
         elif what == "module":
-            _gather(_children(v), kind, found, seen)
+            inner = _children(v)
+            if inner:
+                _gather(inner, kind, found, seen)
         else:
             _gather(v.values() if what == "dict" else v, kind, found, seen)
 
@@ -267,12 +270,8 @@ def any_autodiff(value: Any, kind: type) -> bool:
                 stack.extend(top.values())
         elif what == "module" and id(top) not in seen:
             seen.add(id(top))
-            inner = top.__dict__
-            if REPARAMETERIZED in inner:
-                stack.extend(child for _, child in items_of(top))
-            else:
-                # The copy's source and its like begin with two underscores and hold no leaves.
-                stack.extend([v for k, v in inner.items() if kinds[v.__class__] and k[:2] != "__"])
+            # The copy's source and its like begin with two underscores and hold no leaves.
+            stack.extend(_children(top))
     return False
 
 

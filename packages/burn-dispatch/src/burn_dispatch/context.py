@@ -224,7 +224,11 @@ class Context:
         """Return a rank-0 tensor."""
         backend = self.resource.backend
         make = backend.scalar_at_once if self.runs else backend.scalar
-        return self.make(make(number_of(value, dtype), dtype))
+        if value.__class__ is not float or dtype.is_quantized:
+            value = number_of(value, dtype)
+        t = object.__new__(TENSOR_CLASS.cls)
+        t.b, t.v, t.node = self.base, make(value, dtype), None
+        return t
 
     def at_once(self, name: str, *attrs: Any) -> TensorBase:
         """Return the result of a creating operation, run at once even behind a recorder.

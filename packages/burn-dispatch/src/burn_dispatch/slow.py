@@ -91,12 +91,12 @@ def slow_path(owner: Context, entry: Entry) -> Callable[..., Any]:
 
     def slow(*args: Any) -> Any:
         inputs = list(args[:count])
-        if is_product and _is_packed(inputs[1]) and all(_is_ready(x, base) for x in inputs):
-            return _packed_product(entry, owner, *inputs)  # serving asks it again and again
         if not base.is_autodiff:  # most often: a plain tensor first, a tracked one after it
             for x in inputs:
                 if isinstance(x, TensorBase) and x.b is not base and x.b.resource is base.resource:
                     return getattr(x.b, entry.name)(*args)
+        if is_product and _is_packed(inputs[1]) and all(_is_ready(x, base) for x in inputs):
+            return _packed_product(entry, owner, *inputs)  # serving asks it again and again
         tensors: list[TensorBase] = []
         for i, x in zip(entry.inputs, inputs, strict=True):
             if i.many:

@@ -21,7 +21,7 @@ from burn_backend import (
 )
 from burn_fusion.plan import Plan
 from burn_fusion.recorder import BUDGET, CAP, SOFT, Recorder, Shield
-from burn_fusion.segment import Holder, Poison, Rebinding, Segment, Value, axis_classes
+from burn_fusion.segment import Holder, Poison, Segment, Value, axis_classes
 from burn_fusion.step import StepLog
 from burn_fusion.watching import Watched
 from burn_fusion.whole import WholeStep
@@ -166,22 +166,14 @@ class FusionBackend(Backend):
 
         The note stands in the segment that makes the value, which need not be the open one.
         """
-        if payload.__class__ is not Value:  # a lazy parameter holds none yet
-            return
-        seg = payload.seg
-        if seg is not None:
-            seg.rebinds.append(Rebinding(obj, seg))
-        elif payload.buf.__class__ is Poison:
-            raise payload.buf.error.with_traceback(None)
+        self.rebinding_all((obj,), (payload,))
 
     def rebinding_all(self, objects: Sequence[Any], payloads: Sequence[Value]) -> None:
         """Note it of many objects, most of which get values of one segment."""
-        for obj, payload in zip(objects, payloads, strict=True):
-            seg = payload.seg if payload.__class__ is Value else None
-            if seg is None:
-                self.rebinding(obj, payload)
-            else:
-                seg.rebinds.append(Rebinding(obj, seg))
+        for _, payload in self.recorder.rebound(objects, payloads):
+            # A lazy parameter holds no value yet.
+            if payload.__class__ is Value and payload.buf.__class__ is Poison:
+                raise payload.buf.error.with_traceback(None)
 
     # ---- captured steps -------------------------------------------------------------------------
 
@@ -297,7 +289,9 @@ class FusionBackend(Backend):
             # All that a large operation is recorded with: one look-up in the place of three.
             r = self.recorder
             return shape, out.dtype, r.classes[shape], r.sizes[shape] * out.dtype.bits
-        return [(self._shapes[s.shape], s.dtype) for s in out]
+        # And their classes, which an operation with extents is recorded with.
+        specs = [(self._shapes[s.shape], s.dtype) for s in out]
+        return specs, tuple([self.recorder.classes[shape] for shape, _ in specs])
 
     def _out_dtype(self, entry: Entry, known: dict[DType, DType]) -> Callable[[DType], DType]:
         """Return what finds the output dtype of a map for an input dtype that is not known yet."""
@@ -351,12 +345,7 @@ class FusionBackend(Backend):
             "opaque",
             "contract",
         )
-        if classed and entry.multi:
-            constants["CLASSES"] = recorder.classes
-            body.append("cl_ = []")
-            body.append("for e_ in specs_: cl_.append(CLASSES[e_[0]])")
-            code.append("TUPLE(cl_)")
-        elif classed:
+        if classed:
             code.append("cl_")
         body.append(f"c_ = ({', '.join(code)},)")
         if entry.multi:
@@ -402,7 +391,7 @@ class FusionBackend(Backend):
                 return lines, "ss_"
         constants["INFER"] = self.infer(entry)
         constants["TUPLE"] = tuple
-        target = "specs_" if entry.multi else "sh_, od_, cl_, n_"
+        target = "specs_, cl_" if entry.multi else "sh_, od_, cl_, n_"
         return infer_lines(entry, target), None
 
     def _dynamic(self, entry: Entry) -> Fragments:

@@ -19,7 +19,7 @@ from sys import getrefcount
 from time import perf_counter
 from typing import Any
 
-from burn_backend import Backend, Memo, native_mode
+from burn_backend import Backend, Memo, TensorBase, native_mode
 from burn_fusion.churn import Churn
 from burn_fusion.plan import Plan, can_fail
 from burn_fusion.recovery import let_go, recover
@@ -34,9 +34,10 @@ from burn_fusion.segment import (
     live_slots,
     opened,
     slots_class,
+    undo,
 )
 from burn_fusion.step import PlanRun
-from burn_fusion.straight import as_before, running, scalars, taking
+from burn_fusion.straight import as_before, rebound, running, scalars, taking
 from burn_fusion.unread import Unread
 from burn_ir import CATALOG
 from burn_std import OF_A_LOCAL, BurnError, DeviceLostError, ExecutionError
@@ -141,6 +142,7 @@ class Recorder:
         self.slots.__missing__ = staticmethod(taking(self))
         self.opened = opened
         self.scalar = scalars(self)
+        self.rebound = rebound
         # In Python the loops of it take longer than what they are in the place of.
         self.ran = None
 
@@ -164,12 +166,15 @@ class Recorder:
         def scalar() -> None:
             self.scalar = compiled(scalars(self), False, own)
 
+        def rebinding() -> None:
+            self.rebound = compiled(rebound, False, (TensorBase,))
+
         def ran() -> None:
             run = running(self, compiled(as_before, False))
             made = compiled(run, False, (Known, Plan, *own))
             self.ran = None if made is run else made
 
-        return [taken, opening, scalar, ran]
+        return [taken, opening, scalar, rebinding, ran]
 
     def count(self, log: Any, opened: bool) -> None:
         """Count a thread that writes down a step; twice counts once, as when a signal came."""
@@ -318,7 +323,7 @@ class Recorder:
             v.seg = None
         if seg.error is not None:
             for note in reversed(seg.rebinds):
-                note.undo(vals)
+                undo(note, vals)
 
     def _close(self, seg: Segment) -> None:
         seg.done = True

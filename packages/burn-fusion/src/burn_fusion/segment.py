@@ -146,36 +146,23 @@ def opened(slots: type[Slots]) -> Segment:
     return seg
 
 
-class Rebinding:
-    """What an object held before it was given a value that is still to be computed.
+# What an object held before it was given a value that is still to be computed: a weak reference to
+# the tensor object, its value, or the slot of its value, and the context and node that it carried.
+# An old value of the same segment is noted by its slot, so that the note does not keep it alive
+# through the run; one from outside is held, so that its memory is not given away.
+Rebinding = tuple[weakref.ref[Any], Any, Any, Any]
 
-    An old value of the same segment is noted by its slot, so that the note does not keep it alive
-    through the run; one from outside is held, so that its memory is not given away.
 
-    Attributes:
-        obj: weak reference to the tensor object.
-        old: its value, or the slot of its value.
-        context, node: what it carried beside the value.
-    """
-
-    __slots__ = ("context", "node", "obj", "old")
-
-    def __init__(self, obj: Any, seg: Segment) -> None:
-        self.obj = weakref.ref(obj)
-        v = obj.v
-        self.old = v.slot if v.__class__ is Value and v.seg is seg else v
-        self.context = obj.b
-        self.node = obj.node
-
-    def undo(self, vals: Sequence[Value]) -> None:
-        """Give the object its old value back if it still holds a poisoned one."""
-        obj = self.obj()
-        if obj is None or obj.v.__class__ is not Value:
-            return
-        if obj.v.seg is None and obj.v.buf.__class__ is Poison:
-            obj.v = vals[self.old] if isinstance(self.old, int) else self.old
-            obj.b = self.context
-            obj.node = self.node
+def undo(note: Rebinding, vals: Sequence[Value]) -> None:
+    """Give an object its old value back if it still holds a poisoned one."""
+    ref, old, context, node = note
+    obj = ref()
+    if obj is None or obj.v.__class__ is not Value:
+        return
+    if obj.v.seg is None and obj.v.buf.__class__ is Poison:
+        obj.v = vals[old] if isinstance(old, int) else old
+        obj.b = context
+        obj.node = node
 
 
 class Holder:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from sys import getrefcount
 from typing import TYPE_CHECKING, Any
+from weakref import ref
 
 from burn_fusion.segment import Poison, Segment, Value
 from burn_ir import CATALOG
@@ -39,6 +40,28 @@ def taking(recorder: Recorder) -> Callable[[Value], int]:
         return slot
 
     return take
+
+
+def rebound(objects: Sequence[Any], payloads: Sequence[Any]) -> list[Any]:
+    """Note of objects that each is about to get a payload; see `Rebinding`.
+
+    Returns:
+        Pairs of object and payload that have no segment, for whom there is another way.
+    """
+    left: list[Any] = []
+    for obj, payload in zip(objects, payloads):  # noqa: B905 - as many
+        seg: Any = None
+        if payload.__class__ is Value:
+            seg = payload.seg  # once: another thread may run it meanwhile
+        if seg is None:
+            left.append((obj, payload))
+            continue
+        old: Any = obj.v
+        if old.__class__ is Value and old.seg is seg:
+            seg.rebinds.append((ref(obj), old.slot, obj.b, obj.node))
+        else:
+            seg.rebinds.append((ref(obj), old, obj.b, obj.node))
+    return left
 
 
 def scalars(recorder: Recorder) -> Callable[[Any, DType], Value]:

@@ -27,8 +27,8 @@ class Unread:
         if BASE is None:
             return [False] * len(numbers)
         notes: dict[int, int] = {}
-        for note in self._seg.rebinds:
-            held = id(note.old)
+        for _, old, _, _ in self._seg.rebinds:
+            held = id(old)
             notes[held] = notes.get(held, 0) + 1
         ext = self._ext
         values = [ext[k] for k in numbers]
@@ -43,10 +43,10 @@ class Unread:
         place = {slot: k for k, slot in enumerate(self._live)}
         number = {id(v): k for k, v in enumerate(self._ext)}
         found: dict[int, int] = {}
-        for note in self._seg.rebinds:
-            obj = note.obj()
+        for ref, old, _, _ in self._seg.rebinds:
+            obj = ref()
             if obj is None or obj.v.__class__ is not Value or obj.v.seg is not self._seg:
                 continue
-            if id(note.old) in number and obj.v.slot in place:
-                found[place[obj.v.slot]] = number[id(note.old)]
+            if id(old) in number and obj.v.slot in place:
+                found[place[obj.v.slot]] = number[id(old)]
         return found

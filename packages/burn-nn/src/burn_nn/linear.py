@@ -49,7 +49,13 @@ class Linear(Module):
 
     def forward(self, input: Tensor) -> Tensor:
         """Return x W^T + b."""
-        return input.b.linear(input, self.weight, self.bias)
+        weight = self.weight
+        context = input.b
+        other = getattr(weight, "b", context)
+        # Of data that is not tracked, as a first layer has it, the weight's function need not ask.
+        if other is not context and other.is_autodiff and other.resource is context.resource:
+            context = other
+        return context.linear(input, weight, self.bias)
 
 
 class Bilinear(Module):

@@ -395,7 +395,11 @@ class Optimizer(Closed):
         for part in parts:
             first = part.params[0]
             ctx = plain_context(first)
-            given: list[Any] = [ctx.make(found[k].v) for k in part.places]
+            given: list[Any] = []
+            for k in part.places:
+                g = found[k]
+                given.append(g if g.b is ctx and g.node is None else ctx.make(g.v))
+            g = None
             part.owner(self)._update_together(ctx, part, given, self._rate(part.group, lr), skip)
             used.append(first.b.resource.backend)
         return used

@@ -97,7 +97,9 @@ class Parts:
         if held is None or len(owned) != len(known) or missing != self._missing:
             return None
         for (p, group), (q, other, context, dtype) in zip(owned, known, strict=True):
-            if p is not q or group is not other or p.b is not context or _dtype(p) is not dtype:
+            if p is not q or group is not other or p.b is not context:
+                return None
+            if getattr(p.v, "dtype", None) is not dtype:  # a lazy parameter holds nothing yet
                 return None
         return self._parts if held.same() else None
 
@@ -105,7 +107,7 @@ class Parts:
         self, optimizer: Optimizer, owned: Owned, missing: list[int], parts: list[Part]
     ) -> None:
         """Keep the parts of a step."""
-        self._known = [(p, group, p.b, _dtype(p)) for p, group in owned]
+        self._known = [(p, group, p.b, getattr(p.v, "dtype", None)) for p, group in owned]
         self._missing, self._parts = missing, parts
         states = [s for part in parts for s in part.states]
         # The count of parameters that share theirs with others is a new tensor at every step.
@@ -113,7 +115,3 @@ class Parts:
         steady = all(part.alone for part in parts)
         stores = {id(s): s for s in (part.owner(optimizer)._state for part in parts)}
         self._held = _Held(backend, [*stores.values(), *states]) if steady else None
-
-
-def _dtype(p: Parameter) -> Any:
-    return getattr(p.v, "dtype", None)  # a lazy parameter holds nothing yet
