@@ -95,7 +95,9 @@ def quick(
         constants[f"N{n}"] = value
         is_float = value.__class__ is float  # and neither zero nor NaN, see `exact`
         found = "n_.__class__ is not F or n_" if is_float else "EXACT(n_)"
-        lines += [f"n_ = R[{slot}][{k}]", f"if {found} != N{n}: return None"]
+        # Mostly it is the very object of the run before, as a constant of a rule is.
+        constants[f"V{n}"] = replay.objects[slot, k]
+        lines += [f"n_ = R[{slot}][{k}]", f"if n_ is not V{n} and ({found} != N{n}): return None"]
     constants |= {"F": float, "REPLAY": replay, "OTHERS": (float, *NEVER_LATE)}
     if replay.is_twin:
         lines += _found_forms(replay, constants)

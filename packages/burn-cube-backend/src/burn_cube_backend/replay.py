@@ -80,6 +80,7 @@ class Replay:
         baked: numbers that are part of the launches, by place; a run with others needs another.
         lates: places of the numbers that are not; `ints` those where that was no float.
         checked: no late number was baked in.
+        objects: the numbers that are part of the launches, as the run had them.
         runs: how often it ran since anything else was tried.
         turn: empty while a thread makes the launches.
         branches: the device runs launches side by side that need nothing of each other.
@@ -112,6 +113,7 @@ class Replay:
         self.branches = "graphs" in engine.client.properties.capabilities
         self.runs = 0
         self._whole: dict[int, tuple[int, Results]] = {}
+        self.objects: dict[Place, Any] = {}
         self.held: DeviceArray | None = None
         self.checked = not lates
         flat, self.scales = flattened(inputs)
@@ -677,6 +679,7 @@ class Replayed:
             if made.log.broken is None:
                 assert self._extents is not None  # noqa: S101 - `_key` set it
                 extents = list(zip(self._extents, key[1], strict=True))
+                made.objects = {(s, k): run[s][k] for s, k in baked}
                 layout.quick = layout.whole = quick(made, key[0], extents, exact, overwritten)
                 layout.replay = made
                 for part in log.within:

@@ -150,15 +150,20 @@ class _Writer(Expressions):
             exception = self._constant(Exception).ref
             known = self._c("PyErr_ExceptionMatches", exception)
             self._say(f"%stops = icmp eq i32 {known}, 0")
-            self._say("br i1 %stops, label %leave, label %clear")
+            self._say("br i1 %stops, label %dropped, label %clear")
             self._label("clear")
             self._c("PyErr_Clear")
             self._say("br label %again")
             self._label("again")
             self._say("store i1 true, ptr %restarts")
+        self._say("br label %dropped")
+        # What a statement made is dropped at its end, but for one that failed.
+        self._label("dropped")
+        for place in self.places:
+            self._forget(place)
         self._say("br label %leave")
         self._label("leave")
-        for place in kept:
+        for place in self.locals.values():
             self._forget(place)
         if self.restarts:
             self._say("%once = load i1, ptr %restarts")
