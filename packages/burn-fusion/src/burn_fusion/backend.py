@@ -230,6 +230,9 @@ class FusionBackend(Backend):
         self, function: Callable[..., Any], restarts: bool = True, classes: Sequence[type] = ()
     ) -> Any:
         """Return the inner backend's answer."""
+        scope = getattr(function, "__globals__", {})
+        if "TAKE" in scope:  # made before this one was; what is compiled has it for good
+            scope["TAKE"] = self.recorder.taken
         return self.inner.compiled(function, restarts, (*classes, *_SLOTTED))
 
     def uncompiled(self) -> str | None:
@@ -310,7 +313,9 @@ class FusionBackend(Backend):
         if entry.klass == "dynamic":
             return self._dynamic(entry)
         recorder = self.recorder
-        constants: dict[str, Any] = {"TLS": recorder.tls, "CUT": recorder.cut, "VALUE": Value}
+        constants: dict[str, Any] = {
+            "TLS": recorder.tls, "CUT": recorder.cut, "TAKE": recorder.taken, "VALUE": Value,
+        }  # fmt: skip
         lines, shapes = self._shape_lines(entry, constants)
         # Scalars are no part of what a rule sees, and a wrong one must not wait for the flush.
         lines += _scalar_checks(entry, constants)
@@ -331,14 +336,13 @@ class FusionBackend(Backend):
             if i.many:
                 constants["TUPLE"] = tuple
                 body.append(f"{i.name}_k = []")
-                slot = "e_.slot if e_.seg is seg_ else seg_.slots[e_]"
+                slot = _SLOT.format("e_")
                 body.append(f"for e_ in {v}: {i.name}_k.append({slot})")
                 code.append(f"TUPLE({i.name}_k)")
             elif i.optional:
-                here = f"{v}.slot if {v}.seg is seg_ else seg_.slots[{v}]"
-                code.append(f"(None if {v} is None else {here})")
+                code.append(f"(None if {v} is None else {_SLOT.format(v)})")
             else:
-                code.append(f"{v}.slot if {v}.seg is seg_ else seg_.slots[{v}]")
+                code.append(_SLOT.format(v))
         code += [a.name for a in entry.attrs if a.kind == "static"]
         runtime = [a.name for a in entry.attrs if a.kind != "static"]
         classed = any(a.kind == "extent" for a in entry.attrs) or entry.klass in (
@@ -442,6 +446,8 @@ def _scalar_checks(entry: Entry, constants: dict[str, Any]) -> list[str]:
     ]
 
 
+# Where a value stands among those of a segment; one from outside is taken in the first time.
+_SLOT = "{0}.slot if {0}.seg is seg_ else seg_.slots.get({0}) or TAKE({0})"
 # What an operation with several outputs records.
 _MANY = (
     "r_ = []",

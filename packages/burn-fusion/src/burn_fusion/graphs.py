@@ -182,7 +182,7 @@ class GraphBackend(FusionBackend):
     def graph(self) -> Iterator[Holder]:
         """Record into a segment of its own inside the block."""
         holder = self.recorder.tls.h
-        old, holder.seg = holder.seg, opened(self.recorder.slots)
+        old, holder.seg = holder.seg, opened()
         try:
             yield holder
         finally:

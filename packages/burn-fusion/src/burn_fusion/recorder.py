@@ -33,7 +33,6 @@ from burn_fusion.segment import (
     axis_classes,
     live_slots,
     opened,
-    slots_class,
     undo,
 )
 from burn_fusion.step import PlanRun
@@ -118,8 +117,7 @@ class Recorder:
         self.repeated = repeated
         self.lock = threading.RLock()
         self.holders: list[weakref.ref[Holder]] = []
-        self.slots = slots_class()
-        self.tls = Local(self._register, self.slots)
+        self.tls = Local(self._register)
         self.classes = Memo(axis_classes)
         self.sizes: Memo = Memo(prod)
         self.large: Memo = Memo(_large)
@@ -139,7 +137,7 @@ class Recorder:
         self.worked = perf_counter()
         self.often = 1 if native_mode() == "always" else OFTEN
         self.native = False
-        self.slots.__missing__ = staticmethod(taking(self))
+        self.taken = taking(self)
         self.opened = opened
         self.scalar = scalars(self)
         self.rebound = rebound
@@ -158,7 +156,7 @@ class Recorder:
         own = (Recorder,)
 
         def taken() -> None:
-            self.slots.__missing__ = staticmethod(compiled(taking(self), True, own))
+            self.taken = compiled(taking(self), True, own)
 
         def opening() -> None:
             self.opened = compiled(opened, False)
@@ -275,7 +273,7 @@ class Recorder:
             for known in self.holders:
                 holder = known()
                 if holder is not None and holder.seg is seg:
-                    holder.seg = self.opened(self.slots)
+                    holder.seg = self.opened()
 
     def flush(self, seg: Segment) -> None:
         """Seal and run a segment; safe from any thread."""
@@ -283,7 +281,7 @@ class Recorder:
         if h.seg is seg:
             if not seg.vals:
                 return
-            h.seg = self.opened(self.slots)
+            h.seg = self.opened()
         else:
             self.seal(seg)
         with seg.lock:

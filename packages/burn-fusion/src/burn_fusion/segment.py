@@ -13,7 +13,7 @@ from _thread import RLock
 from collections.abc import Callable, Sequence
 from itertools import islice
 from sys import getrefcount
-from typing import Any, ClassVar
+from typing import Any
 
 from burn_std import BurnError, DType
 
@@ -51,23 +51,6 @@ class Poison:
 
 # A segment that alone keeps this many bits of externals in memory is cut.
 PINNED = 8 * 256 * 2**20
-
-
-class Slots(dict[Value, int]):
-    """Slots of values from outside; one that is met for the first time is taken in.
-
-    Each recorder has a class of its own, whose `__missing__` is a static method: a function that
-    takes the value alone, into the segment that is open in its thread.
-    """
-
-    __slots__ = ()
-
-    __missing__: ClassVar[Any]
-
-
-def slots_class() -> type[Slots]:
-    """Return a class for the slots of one recorder's segments."""
-    return type("Slots", (Slots,), {"__slots__": ()})
 
 
 class Segment:
@@ -108,7 +91,7 @@ class Segment:
 
     vals: list[Value]
     ext: list[Value]
-    slots: Slots
+    slots: dict[Value, int]
     made: int
     bits: int
     limit: int
@@ -122,16 +105,12 @@ class Segment:
     cause: Exception | None
 
 
-def opened(slots: type[Slots]) -> Segment:
-    """Return an empty segment; recorders may have this function compiled.
-
-    Args:
-        slots: the recorder's class of them.
-    """
+def opened() -> Segment:
+    """Return an empty segment; recorders may have this function compiled."""
     seg = Segment()
     seg.vals = []
     seg.ext = []
-    seg.slots = slots()
+    seg.slots = {}
     seg.bits = 0
     seg.made = 0
     seg.limit = PINNED
@@ -170,15 +149,15 @@ class Holder:
 
     __slots__ = ("__weakref__", "seg")
 
-    def __init__(self, slots: type[Slots]) -> None:
-        self.seg = opened(slots)
+    def __init__(self) -> None:
+        self.seg = opened()
 
 
 class Local(threading.local):
     """The holder of the current thread, for one resource, and the log of a step it captures."""
 
-    def __init__(self, register: Callable[[Holder], None], slots: type[Slots]) -> None:
-        self.h = Holder(slots)
+    def __init__(self, register: Callable[[Holder], None]) -> None:
+        self.h = Holder()
         self.log: Any = None
         register(self.h)
 

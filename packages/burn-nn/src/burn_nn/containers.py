@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import compress
 from typing import Any
 
 from burn_core import Module, Parameter, call_in_turn
@@ -28,6 +29,7 @@ def need_module(op: str, name: str, value: Any) -> Module:
 
 # Whether an attribute of a container is one of its modules, by name: it is soon asked.
 _INSIDE: dict[str, bool] = {}
+_inside = _INSIDE.__getitem__
 
 
 def _held(attributes: dict[str, Any]) -> dict[str, Any]:
@@ -98,7 +100,7 @@ class Sequential(_Held):
         """Return the last module's result; the first takes the arguments."""
         # A list, since a module may change what holds it; without `_held`, which takes longer.
         try:
-            held = [m for name, m in self.__dict__.items() if _INSIDE[name]]
+            held = [*compress(self.__dict__.values(), map(_inside, self.__dict__))]
         except KeyError:  # a name that is new
             held = [*self._held().values()]
         if len(args) == 1 and not kwargs:
