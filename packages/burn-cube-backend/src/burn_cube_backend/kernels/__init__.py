@@ -18,6 +18,7 @@ from burn_cube_backend.kernels import (
     quantized_matmul as quantized_matmul,
     random as random,
     recurrent as recurrent,
+    recurrent_weights as recurrent_weights,
     reduce as reduce,
     resample as resample,
     rowwise as rowwise,

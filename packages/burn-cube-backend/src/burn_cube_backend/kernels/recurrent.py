@@ -98,7 +98,7 @@ def _nothing(engine: Engine, dtype: DType) -> CubeTensor:
     return engine.empty((0,), dtype)
 
 
-def _in_f32(fn: Callable[..., tuple[CubeTensor, ...]]) -> Callable[..., tuple[CubeTensor, ...]]:
+def in_f32(fn: Callable[..., tuple[CubeTensor, ...]]) -> Callable[..., tuple[CubeTensor, ...]]:
     """Make a kernel compute halves in float32 and round its results once."""
 
     def run(engine: Engine, *args: Any) -> tuple[CubeTensor, ...]:
@@ -115,7 +115,7 @@ def _in_f32(fn: Callable[..., tuple[CubeTensor, ...]]) -> Callable[..., tuple[Cu
 
 
 @kernel("recurrent", runtime="cpu")
-@_in_f32
+@in_f32
 def recurrent(
     engine: Engine, x: CubeTensor, h: CubeTensor, c: CubeTensor | None, weight_ih: CubeTensor,
     weight_hh: CubeTensor, bias_ih: CubeTensor | None, bias_hh: CubeTensor | None,
@@ -181,12 +181,12 @@ def _step(x: CubeTensor, t: int) -> CubeTensor:
 
 
 @kernel("recurrent_backward", runtime="cpu")
-@_in_f32
+@in_f32
 def recurrent_backward(
     engine: Engine, weight_hh: CubeTensor, h: CubeTensor, c: CubeTensor | None, out: CubeTensor,
     gates: CubeTensor, cells: CubeTensor, g: CubeTensor | None, g_last: CubeTensor | None,
     g_cell: CubeTensor | None, g_gates: CubeTensor | None, g_cells: CubeTensor | None,
-    lengths: CubeTensor | None, cell: str, reverse: bool,
+    lengths: CubeTensor | None, cell: str, reverse: bool, first: bool,
 ) -> tuple[CubeTensor, ...]:  # fmt: skip
     """Gradients of the gates of all steps and of the first states."""
     dtype, (count, batch, hidden) = out.dtype, out.shape
@@ -199,7 +199,7 @@ def recurrent_backward(
         return filled(engine, dtype, h.shape, 0) if x is None else engine.row_major(x)
 
     if not out.size:
-        return d_gates, d_hidden, given(g_last), given(g_cell) if lstm else none
+        return d_gates, d_hidden, given(g_last) if first else none, given(g_cell) if lstm else none
     masked = lengths is not None
     ends = None if lengths is None else engine.row_major(converted(engine, lengths, d.int64))
     tiles = Tiles(engine, dtype, batch, hidden, True)
@@ -258,6 +258,8 @@ def recurrent_backward(
     # half of what a backward has in the cache.
     if lstm and hidden % tiles.width == 0:
         engine.walked(d_gates, gates, count)
+    if not first:
+        return d_gates, d_hidden, none, dc
     dh = engine.empty(h.shape, dtype)
     args = [*_at(behind, at), panel.buf, 0, *_at(dh)]
     if rest is not None:

@@ -6,6 +6,7 @@ from typing import Any
 
 from burn_ir.catalog.decompose import Ops, Tensor, in_f32, zeros
 from burn_ir.rules.recurrent import GATES, KEPT
+from burn_std.dtypes import int64
 
 
 def _parts(ops: Ops, x: Tensor, count: int) -> list[Tensor]:
@@ -111,7 +112,7 @@ def recurrent_backward(
     ops: Ops, weight_hh: Tensor, h: Tensor, c: Tensor | None, out: Tensor, gates: Tensor,
     cells: Tensor, g: Tensor | None, g_last: Tensor | None, g_last_cell: Tensor | None,
     g_gates: Tensor | None, g_cells: Tensor | None, lengths: Tensor | None, cell: str,
-    reverse: bool,
+    reverse: bool, first: bool,
 ) -> tuple[Tensor, ...]:  # fmt: skip
     """Return gradients of what goes into the gates of every step, and of the first states.
 
@@ -124,11 +125,11 @@ def recurrent_backward(
     none, zero = _nothing(ops, h), zeros(ops, dtype, (batch, hidden))
     dh = zero if g_last is None else g_last
     dc = zero if g_last_cell is None else g_last_cell
-    inner: list[Tensor] = []
+    behind: list[Tensor] = []
     outer: list[Tensor] = []
     for t in range(count) if reverse else range(count - 1, -1, -1):
         before = t + 1 if reverse else t - 1
-        first = not 0 <= before < count
+        inner = 0 <= before < count
         active = _running(ops, lengths, t)
         whole = _some(ops, dh, None if g is None else ops.select(g, 0, t))
         more = [None] * 4 if g_gates is None else _parts(ops, ops.select(g_gates, 0, t), 4)
@@ -136,7 +137,7 @@ def recurrent_backward(
         if cell == "lstm":
             i, f, m, o = _parts(ops, ops.select(gates, 0, t), 4)
             tc = ops.tanh(ops.select(cells, 0, t))
-            old = c if first else ops.select(cells, 0, before)
+            old = ops.select(cells, 0, before) if inner else c
             given = _some(ops, dc, None if g_cells is None else ops.select(g_cells, 0, t))
             dc = ops.add(given, ops.mul(ops.mul(whole, o), _slope_tanh(ops, tc)))
             parts = [
@@ -150,7 +151,7 @@ def recurrent_backward(
         elif cell == "gru":
             r, z, n, hn = _parts(ops, ops.select(gates, 0, t), 4)
             old = h
-            if not first:  # what is read first has the first state before it
+            if inner:  # what is read first has the first state before it
                 ahead = _running(ops, lengths, before)
                 old = _choose(ops, ahead, ops.select(out, 0, before), h)
             dn = _some(ops, ops.mul(whole, ops.sub(1.0, z)), more[2])
@@ -171,12 +172,62 @@ def recurrent_backward(
         outer.append(made)
         if into is not parts:
             made = _choose(ops, active, ops.cat(into, 1), 0.0)
-            inner.append(made)
+            behind.append(made)
         if active is not None:
             carried = ops.where(active, 0.0 if carried is None else carried, dh)
-        dh = _some(ops, ops.matmul(made, weight_hh), carried)
+        if inner or first:
+            dh = _some(ops, ops.matmul(made, weight_hh), carried)
     wide, lstm = (count, batch, GATES[cell] * hidden), cell == "lstm"
     # Steps were computed from the end.
     d_gates = _stacked(ops, outer, not reverse, dtype, wide)
-    d_hidden = _stacked(ops, inner, not reverse, dtype, wide) if cell == "gru" else none
-    return d_gates, d_hidden, dh, dc if lstm else none
+    d_hidden = _stacked(ops, behind, not reverse, dtype, wide) if cell == "gru" else none
+    return d_gates, d_hidden, dh if first else none, dc if lstm else none
+
+
+def _rows(ops: Ops, x: Tensor) -> Tensor:
+    """Return the steps of a sequence as rows of one matrix."""
+    count, n, size = x.shape
+    return ops.reshape(x, (count * n, size))
+
+
+def _before(ops: Ops, h: Tensor, out: Tensor, lengths: Tensor | None, reverse: bool) -> Tensor:
+    """Return the states that the steps began with: the first one, then the outputs.
+
+    A step of a sequence that has ended has no gradient, so that its state does not matter.
+    """
+    count = out.shape[0]
+    if not count:
+        return out
+    start = ops.unsqueeze(h, (0,))
+    if count == 1:
+        return start
+    low, high = (1, count) if reverse else (0, count - 1)
+    rest = ops.slice(out, (1, 1, 1), (low, 0, 0), (high, *out.shape[1:]))
+    if reverse and lengths is not None:  # sequences begin at their ends
+        numbers = ops.unsqueeze(ops.arange(int64, count - 1, 1, 1), (1, 2))
+        rest = ops.where(ops.lt(numbers, ops.unsqueeze(lengths, (1,))), rest, h)
+    return ops.cat([rest, start] if reverse else [start, rest], 0)
+
+
+@in_f32()
+def recurrent_weights(
+    ops: Ops, d_gates: Tensor, d_hidden: Tensor | None, x: Tensor, h: Tensor, out: Tensor,
+    lengths: Tensor | None, reverse: bool, inputs: bool, states: bool, biases: bool,
+) -> tuple[Tensor, ...]:  # fmt: skip
+    """Return gradients of the weights and biases: products and sums over all steps.
+
+    With d of what goes into the gates, e of the state's share in it (d but for gru), and h' of the
+    states before: dW_ih = d^T x, dW_hh = e^T h', db_ih = sum(d), db_hh = sum(e). That of one bias
+    serves both where e is d.
+    """
+    none = _nothing(ops, h)
+    flat = _rows(ops, d_gates)
+    side = flat if d_hidden is None else _rows(ops, d_hidden)
+    turned = ops.permute(flat, (1, 0))
+    behind = turned if d_hidden is None else ops.permute(side, (1, 0))
+    return (
+        ops.matmul(turned, _rows(ops, x)) if inputs else none,
+        ops.matmul(behind, _rows(ops, _before(ops, h, out, lengths, reverse))) if states else none,
+        ops.sum(flat, (0,), False, None) if biases else none,
+        ops.sum(side, (0,), False, None) if biases and d_hidden is not None else none,
+    )

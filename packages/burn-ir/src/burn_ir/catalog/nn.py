@@ -87,9 +87,14 @@ op("recurrent", "x^ h^ c?^ weight_ih^ weight_hh^ bias_ih?^ bias_hh?^ lengths?",
    derived="recurrent")
 op("recurrent_backward",
    "weight_hh^ h^ c?^ out^ gates^ cells^ g?^ g_last?^ g_last_cell?^ g_gates?^ g_cells?^ lengths?",
-   "cell reverse", recurrent.recurrent_backward, "opaque",
-   "gradients of what goes into the gates of recurrent, and of its first states",
+   "cell reverse first", recurrent.recurrent_backward, "opaque",
+   "gradients of what goes into the gates of recurrent, and of its first states if `first`",
    accepts="float", outputs="d_gates d_hidden dh dc", cost="compute", differentiable=False,
+   derived="recurrent")
+op("recurrent_weights", "d_gates^ d_hidden?^ x^ h^ out^ lengths?",
+   "reverse inputs states biases", recurrent.recurrent_weights, "opaque",
+   "gradients of recurrent's weights and biases, of those that are wanted",
+   accepts="float", outputs="dw_ih dw_hh db_ih db_hh", cost="compute", differentiable=False,
    derived="recurrent")
 
 for _name, _inputs, _attrs, _doc in (

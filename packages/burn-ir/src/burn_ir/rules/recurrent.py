@@ -68,7 +68,7 @@ def recurrent(
 def recurrent_backward(
     weight_hh: Spec, h: Spec, c: Spec | None, out: Spec, gates: Spec, cells: Spec, g: Spec | None,
     g_last: Spec | None, g_last_cell: Spec | None, g_gates: Spec | None, g_cells: Spec | None,
-    lengths: Spec | None, cell: str, reverse: bool,
+    lengths: Spec | None, cell: str, reverse: bool, first: bool,
 ) -> tuple[Spec, ...]:  # fmt: skip
     """Rule of recurrent_backward: tensors as recurrent gave them with `keep`."""
     op = "recurrent_backward"
@@ -90,4 +90,31 @@ def recurrent_backward(
     _lengths(op, lengths, batch)
     wide, none = Spec((count, batch, many * hidden), out.dtype), Spec((0,), out.dtype)
     state = Spec(h.shape, out.dtype)
-    return wide, wide if cell == "gru" else none, state, state if cell == "lstm" else none
+    return (
+        wide, wide if cell == "gru" else none, state if first else none,
+        state if cell == "lstm" else none,
+    )  # fmt: skip
+
+
+def recurrent_weights(
+    d_gates: Spec, d_hidden: Spec | None, x: Spec, h: Spec, out: Spec, lengths: Spec | None,
+    reverse: bool, inputs: bool, states: bool, biases: bool,
+) -> tuple[Spec, ...]:  # fmt: skip
+    """Rule of recurrent_weights: gradients as recurrent_backward gave them; not wanted is [0]."""
+    op = "recurrent_weights"
+    check_dtype(op, "float", d_gates, d_hidden, x, h, out)
+    if out.rank != 3 or h.shape != out.shape[1:]:
+        raise ShapeError(op, "out is [L, N, H], h is [N, H]", got=f"out {out}, h {h}")
+    for name, spec in (("d_gates", d_gates), ("x", x)):
+        if spec.rank != 3 or spec.shape[:2] != out.shape[:2]:
+            raise ShapeError(op, f"{name} is [L, N, *]", got=f"{name} {spec} for out {out}")
+    if d_hidden is not None and d_hidden.shape != d_gates.shape:
+        raise ShapeError(op, "d_hidden is like d_gates", got=f"{d_hidden} for {d_gates}")
+    _lengths(op, lengths, h.shape[0])
+    rows, none = d_gates.shape[2], Spec((0,), x.dtype)
+    bias = Spec((rows,), x.dtype) if biases else none
+    return (
+        Spec((rows, x.shape[2]), x.dtype) if inputs else none,
+        Spec((rows, h.shape[1]), x.dtype) if states else none,
+        bias, bias if d_hidden is not None else none,
+    )  # fmt: skip

@@ -24,8 +24,8 @@ INNER = {
     "embedding_backward", "conv_input_grad", "conv_weight_grad", "max_pool_backward",
     "pool_gather", "avg_pool_backward", "adaptive_avg_pool_backward", "interpolate_backward",
     "grid_sample_backward", "attention_backward", "rfft_backward", "irfft_backward",
-    "mul_no_nan", "cross_entropy_backward", "recurrent_backward", "batch_norm_backward",
-    "quantized_matmul",
+    "mul_no_nan", "cross_entropy_backward", "recurrent_backward", "recurrent_weights",
+    "batch_norm_backward", "quantized_matmul",
 }  # fmt: skip
 # Called by optimizers, which stand above burn-tensor.
 OPTIMIZERS = {

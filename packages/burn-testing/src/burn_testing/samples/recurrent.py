@@ -43,8 +43,24 @@ def _call_backward(
         state if lstm else None, steps, gates if gated else t(0), steps if lstm else t(0), steps,
         state if kept else None, state if kept and lstm else None,
         gates if kept and gated else None, steps if kept and lstm else None,
-        None if lengths is None else ints(lengths), attrs=(cell, reverse), dtypes=FLOAT_NAMES,
-        length=32, name=f"{cell}{'_back' * reverse}{'_kept' * kept}{'_ends' * bool(lengths)}",
+        None if lengths is None else ints(lengths), attrs=(cell, reverse, not kept),
+        dtypes=FLOAT_NAMES, length=32,
+        name=f"{cell}{'_back' * reverse}{'_kept' * kept}{'_ends' * bool(lengths)}",
+    )  # fmt: skip
+
+
+def _call_weights(
+    sizes: tuple[int, int, int, int, int], reverse: bool, side: bool, wants: tuple[bool, ...],
+    lengths: list[int] | None,
+) -> None:  # fmt: skip
+    count, batch, inputs, hidden, rows = sizes
+    steps = t(count, batch, rows)
+    sample(
+        "recurrent_weights", steps, steps if side else None, t(count, batch, inputs),
+        t(batch, hidden), t(count, batch, hidden), None if lengths is None else ints(lengths),
+        attrs=(reverse, *wants), dtypes=FLOAT_NAMES, length=32,
+        name=f"{'x'.join(map(str, sizes))}{'_back' * reverse}{'_side' * side}"
+        f"{'_ends' * bool(lengths)}{'_all' * all(wants)}",
     )  # fmt: skip
 
 
@@ -60,6 +76,16 @@ for _cell in _CELLS:
     _call_backward(_cell, (3, 3, 2), False, True, [3, 1, 2])
     _call_backward(_cell, (3, 3, 2), True, False, [1, 3, 2])
 
+_ALL = (True, True, True)
+_call_weights((3, 2, 3, 2, 8), False, False, _ALL, None)
+_call_weights((2, 3, 2, 3, 9), True, True, _ALL, None)
+_call_weights((3, 3, 5, 2, 6), True, False, _ALL, [1, 3, 2])
+_call_weights((3, 3, 1, 2, 7), False, True, (True, False, True), [3, 1, 2])
+_call_weights((1, 2, 3, 2, 2), True, False, (False, True, False), None)
+_call_weights((70, 2, 17, 35, 5), True, False, _ALL, [69, 70])  # more than one piece of steps
+_call_weights((0, 2, 3, 2, 4), False, False, _ALL, None)
+_call_weights((2, 0, 3, 2, 4), False, True, _ALL, None)
+
 _GOOD = (t(3, 2, 3), t(2, 2), None, t(6, 3), t(6, 2), None, None, None)
 for _name, _kind, _place, _bad in (
     ("rank", ShapeError, 0, t(2, 3)), ("batch", ShapeError, 1, t(3, 2)),
@@ -72,5 +98,13 @@ for _name, _kind, _place, _bad in (
 error("recurrent", "no_such_cell", ArgumentError, *_GOOD, attrs=("elman", False, False))
 error(
     "recurrent_backward", "gates", ShapeError, t(6, 2), t(2, 2), None, t(3, 2, 2), t(3, 2, 6),
-    t(0), None, None, None, None, None, None, attrs=("gru", False),
+    t(0), None, None, None, None, None, None, attrs=("gru", False, True),
 )  # fmt: skip
+_STEPS = (t(3, 2, 8), None, t(3, 2, 3), t(2, 4), t(3, 2, 4), None)
+for _name, _kind, _place, _bad in (
+    ("state", ShapeError, 3, t(3, 4)), ("input", ShapeError, 2, t(2, 2, 3)),
+    ("gates", ShapeError, 0, t(6, 8)), ("side", ShapeError, 1, t(3, 2, 4)),
+    ("lengths", ShapeError, 5, ints([1, 2, 3])),
+):  # fmt: skip
+    _inputs = [_bad if _k == _place else _v for _k, _v in enumerate(_STEPS)]
+    error("recurrent_weights", _name, _kind, *_inputs, attrs=(False, *_ALL))
