@@ -1,6 +1,6 @@
 """Whole programs on a GPU: ours as written and captured, beside PyTorch and JAX.
 
-    python benchmarks/gpu_programs.py [--device cuda] [--only TEXT] [--tf32] [--without-jax]
+    python benchmarks/gpu_programs.py [--device cuda] [--only PATTERN] [--tf32] [--without-jax]
         [--json FILE]
 
 A training step of a perceptron (784-512-512-10, Adam, float32) at two batch sizes; one of a small
@@ -19,6 +19,7 @@ import argparse
 import datetime
 import json
 import os
+import re
 import statistics
 import time
 from collections.abc import Callable
@@ -318,7 +319,7 @@ def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--device", default="cuda")
-    parser.add_argument("--only", default="")
+    parser.add_argument("--only", default="", help="programs whose name a pattern finds")
     parser.add_argument("--tf32", action="store_true", help="on all sides")
     parser.add_argument("--without-jax", action="store_true", help="where it is not installed")
     parser.add_argument("--json", type=Path)
@@ -342,7 +343,7 @@ def main() -> None:
         "float32 as": "tf32" if arguments.tf32 else "float32",
     }
     for name, measure in programs.items():
-        if arguments.only in name:
+        if re.search(arguments.only, name):
             found[name] = measure()
             print(name, {k: round(v, 3) for k, v in found[name].items()}, flush=True)
     if arguments.json:
