@@ -6,8 +6,6 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -98,17 +96,3 @@ def known_failures() -> dict[str, str]:
     """Case ids that may fail, with the reason of each."""
     rows = tomllib.loads((HERE / "known_failures.toml").read_text())["failure"]
     return {row["case"]: row["reason"] for row in rows}
-
-
-@contextmanager
-def owed(kind: str, name: str) -> Iterator[None]:
-    """Expect failure of what a later issue builds, strictly: what works leaves `owed.toml`."""
-    issue = tomllib.loads((HERE / "owed.toml").read_text()).get(kind, {}).get(name)
-    if issue is None:
-        yield
-        return
-    try:
-        yield
-    except (AttributeError, NotImplementedError):
-        pytest.xfail(f"owed by issue {issue}")
-    pytest.fail(f"{name} exists now: take it out of owed.toml")

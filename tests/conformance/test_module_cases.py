@@ -11,7 +11,7 @@ import pytest
 import burn
 from burn_testing.tolerance import case_tolerance, difference
 from tests.conformance.torch_file import read_state_dict
-from tests.conftest import CASES, owed
+from tests.conftest import CASES
 
 FOLDER = CASES / "modules"
 NAMES = sorted(path.stem for path in FOLDER.glob("*.json"))
@@ -80,40 +80,38 @@ class Case:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_module_cases_hold(name: str, device: Any) -> None:
-    with owed("modules", name):
-        case = Case(name)
-        tracking = device.autodiff()
-        wrong: list[str] = []
-        model = case.model(tracking)
-        inputs = case.inputs(tracking, grad=True)
-        run = model if case.about["train"] else model.valid(grad=True)
-        outs = case.outputs(wrong, run(*inputs, **case.call(inputs)))
-        pairs = [
-            (y, burn.tensor(case.arrays[f"c{i}"], device=tracking))
-            for i, y in enumerate(outs)
-            if f"c{i}" in case.arrays
-        ]
-        grads = burn.backward([y for y, _ in pairs], [c for _, c in pairs])
-        for i, x in enumerate(inputs):
-            if f"gx{i}" in case.arrays:
-                case.compare(wrong, f"gx{i}", x.grad(grads))
-        for key, p in model.named_parameters():
-            if f"gp:{key}" in case.arrays:
-                case.compare(wrong, f"gp:{key}", p.grad(grads))
-        for key, b in model.named_buffers():
-            if f"b:{key}" in case.arrays:
-                case.compare(wrong, f"b:{key}", b)
-        if not case.about["train"]:
-            plain = case.inputs(device, grad=False)
-            case.outputs(wrong, case.model(device).valid()(*plain, **case.call(plain)))
-        assert not wrong, "\n".join(wrong)
+    case = Case(name)
+    tracking = device.autodiff()
+    wrong: list[str] = []
+    model = case.model(tracking)
+    inputs = case.inputs(tracking, grad=True)
+    run = model if case.about["train"] else model.valid(grad=True)
+    outs = case.outputs(wrong, run(*inputs, **case.call(inputs)))
+    pairs = [
+        (y, burn.tensor(case.arrays[f"c{i}"], device=tracking))
+        for i, y in enumerate(outs)
+        if f"c{i}" in case.arrays
+    ]
+    grads = burn.backward([y for y, _ in pairs], [c for _, c in pairs])
+    for i, x in enumerate(inputs):
+        if f"gx{i}" in case.arrays:
+            case.compare(wrong, f"gx{i}", x.grad(grads))
+    for key, p in model.named_parameters():
+        if f"gp:{key}" in case.arrays:
+            case.compare(wrong, f"gp:{key}", p.grad(grads))
+    for key, b in model.named_buffers():
+        if f"b:{key}" in case.arrays:
+            case.compare(wrong, f"b:{key}", b)
+    if not case.about["train"]:
+        plain = case.inputs(device, grad=False)
+        case.outputs(wrong, case.model(device).valid()(*plain, **case.call(plain)))
+    assert not wrong, "\n".join(wrong)
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_state_dicts_have_pytorchs_keys_and_shapes(name: str, device: Any) -> None:
-    with owed("modules", name):
-        case = Case(name)
-        state = case.model(device).state_dict()
-        assert {k: tuple(v.shape) for k, v in state.items()} == {
-            k: v.shape for k, v in case.state.items()
-        }
+    case = Case(name)
+    state = case.model(device).state_dict()
+    assert {k: tuple(v.shape) for k, v in state.items()} == {
+        k: v.shape for k, v in case.state.items()
+    }

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import email
+import re
 import zipfile
 from pathlib import Path
 
@@ -78,3 +80,37 @@ def test_the_facade_brings_everything(tmp_path: Path, wheels: Path) -> None:
     assert listed.returncode == 0, listed.stderr
     assert "flex" in listed.stdout
     assert "burn-testing" not in listed.stdout
+
+
+# What is not ours of each extra; those of CUDA are gigabytes, so their wheels are read only.
+EXTRAS = {
+    "cpu": {"llvmlite"},
+    "opencl": {"pyopencl"},
+    "cuda12": {"cupy-cuda12x"},
+    "cuda13": {"cupy-cuda13x"},
+    "cudnn": {"nvidia-cudnn-frontend"},
+}
+
+
+def test_every_extra_stands_by_itself(tmp_path: Path, wheels: Path) -> None:
+    (wheel,) = wheels.glob("burn-*.whl")
+    with zipfile.ZipFile(wheel) as archive:
+        (name,) = [n for n in archive.namelist() if n.endswith(".dist-info/METADATA")]
+        said = email.message_from_bytes(archive.read(name))
+    assert set(said.get_all("Provides-Extra", [])) == EXTRAS.keys()
+    needs = said.get_all("Requires-Dist", [])
+    for extra, foreign in EXTRAS.items():
+        own = {re.split(r"[\s=<>;\[]", n)[0] for n in needs if f"extra == '{extra}'" in n}
+        assert own == {"burn-cube-backend"} | foreign, extra
+    environment = Environment(tmp_path / "env")
+    environment.install_needs_of("burn")
+    listed = "from importlib.metadata import distributions as d; print([x.name for x in d()])"
+    for extra in ("cpu", "opencl"):
+        environment.install_third_party(*EXTRAS[extra])
+        environment.install(f"burn[{extra}]", wheels=[wheels])
+        assert not re.search("cupy|nvidia", environment.says(listed))
+        # With no driver at all the device is left out, and nothing else is.
+        report = environment.run("-m", "burn", "doctor", OCL_ICD_VENDORS=str(tmp_path))
+        assert report.returncode == 0, report.stdout
+        code = "import burn; print((burn.ones(2, 3) * 2).sum().item(), burn.Device.default())"
+        assert environment.says(code, OCL_ICD_VENDORS=str(tmp_path)) == "12.0 cpu"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import struct
+import sys
 import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
@@ -260,6 +261,28 @@ def test_the_undamaged_file_loads(tmp_path: Path, zipped: Callable[..., bytes], 
         model = pair()
         assert store.load(model, path, allow_missing=True, verify=True).applied == ["w"]
         assert model.w.tolist() == [[0.0, 1.0, 2.0], [3.0, 4.0, 5.0]]
+
+
+def test_reading_does_not_go_by_elements(tmp_path: Path, zipped: Callable[..., bytes]) -> None:
+    steps = []
+    for rows in (2, 200_000):
+        path = tmp_path / f"{rows}.pt"
+        pickled = state(w=tensor(stored(numel=3 * rows), shape=tuple_of(rows, 3)))
+        path.write_bytes(pt(zipped, pickled, struct.pack(f"<{3 * rows}f", *range(3 * rows))))
+        steps.append(0)
+
+        def count(*seen: Any) -> None:
+            steps[-1] += 1
+
+        sys.setprofile(count)
+        try:
+            with store.open(path) as file:
+                read = file.numpy("w")
+        finally:
+            sys.setprofile(None)
+        assert read.shape == (rows, 3) and read[-1, -1] == 3 * rows - 1
+    # Some for each megabyte of a checksum, and none for each number.
+    assert steps[1] < steps[0] + 1000
 
 
 @pytest.mark.parametrize("name", PICKLES)
