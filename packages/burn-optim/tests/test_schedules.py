@@ -179,3 +179,10 @@ def test_chained_schedules_multiply_their_factors():
     np.testing.assert_allclose([chained.rate(k) for k in range(6)], expected)
     with pytest.raises(ArgumentError, match="one base rate"):
         ChainedScheduler([StepLR(0.1, step_size=2), LinearLR(0.2)])
+
+
+def test_a_schedule_without_a_rate_says_what_to_write() -> None:
+    class Mine(LRScheduler): ...
+
+    with pytest.raises(NotImplementedError, match=r"Mine: .* Write rate\(self, position\)"):
+        Mine(0.1).lr  # noqa: B018

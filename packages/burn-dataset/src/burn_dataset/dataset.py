@@ -12,7 +12,7 @@ from typing import Any, Generic, Protocol, TypeVar, cast, runtime_checkable
 
 import numpy as np
 
-from burn_std import ArgumentError, IndexRangeError
+from burn_std import ArgumentError, IndexRangeError, unwritten
 
 T = TypeVar("T")
 U = TypeVar("U")
@@ -57,7 +57,7 @@ class _Random:
             index: of the item.
             rng: decides what is random.
         """
-        raise NotImplementedError
+        raise unwritten(self, "get")
 
     def __getitem__(self, index: int) -> Any:
         return self.get(index, None)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from burn_dataset.dataset import check_index
-from burn_std import StoreError
+from burn_std import StoreError, unwritten
 
 Array = np.ndarray[Any, Any]
 PathLike = str | os.PathLike[str]
@@ -61,7 +61,7 @@ class FolderDataset:
         Args:
             path: of the file.
         """
-        raise NotImplementedError
+        raise unwritten(self, "read")
 
     def __len__(self) -> int:
         return len(self.files)

@@ -11,7 +11,7 @@ import numpy as np
 
 from burn_dataset.dataset import check_index
 from burn_dataset.folders import Array, PathLike, pillow, read_image
-from burn_std import ArgumentError, StoreError
+from burn_std import ArgumentError, StoreError, unwritten
 
 
 class _Images:
@@ -36,7 +36,7 @@ class _Images:
             path: of the image.
             target: as it was listed.
         """
-        raise NotImplementedError
+        raise unwritten(self, "target")
 
     def __len__(self) -> int:
         return len(self.items)

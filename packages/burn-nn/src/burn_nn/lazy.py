@@ -11,7 +11,7 @@ from burn_nn.conv import Conv1d, Conv2d, Conv3d
 from burn_nn.conv_transpose import ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
 from burn_nn.extent import Extent, Pads
 from burn_nn.linear import Linear
-from burn_std import DType, ShapeError
+from burn_std import DType, ShapeError, unwritten
 from burn_tensor import Tensor
 
 
@@ -28,7 +28,7 @@ class Lazy(Module):
 
     def shapes(self) -> dict[str, tuple[int, ...]]:
         """Return the shapes of the parameters, now that the size is known."""
-        raise NotImplementedError
+        raise unwritten(self, "shapes")
 
     def forward(self, input: Tensor, *args: Any) -> Any:
         """Take the size from the first input, become the plain layer and run it."""

@@ -28,6 +28,7 @@ from burn_std import (
     StoreError,
     need_dict,
     unknown_keyword,
+    unwritten,
 )
 from burn_std.dtypes import int64
 from burn_tensor import Tensor
@@ -206,7 +207,7 @@ class Optimizer(Closed):
             counts: the shared tensors of rank 0.
             skip: bool of rank 0, or None.
         """
-        raise NotImplementedError
+        raise unwritten(self, "update")
 
     def slot_shapes(self, p: Parameter) -> dict[str, tuple[int, ...]]:
         """Return the shapes of the state tensors that a parameter needs, by slot."""

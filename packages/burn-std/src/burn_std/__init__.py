@@ -49,6 +49,7 @@ from burn_std.errors import (
     StoreError as StoreError,
     TrainError as TrainError,
     UnsupportedOpError as UnsupportedOpError,
+    unwritten as unwritten,
 )
 from burn_std.keywords import unknown_keyword as unknown_keyword
 from burn_std.places import (

@@ -221,3 +221,27 @@ class BroadcastWarning(UserWarning):
 
     def __reduce__(self) -> tuple[object, ...]:
         return (self.__class__, (self.op, *self.shapes))
+
+
+def unwritten(of: object, method: str) -> NotImplementedError:
+    """Return the error of a method that a subclass has to write and did not.
+
+    Args:
+        of: the object that was asked.
+        method: its name.
+
+    Example:
+        >>> class Schedule:
+        ...     def rate(self, position):
+        ...         raise unwritten(self, "rate")
+        >>> class Mine(Schedule): ...
+        >>> Mine().rate(3)
+        Traceback (most recent call last):
+            ...
+        NotImplementedError: Mine: a subclass writes it; got none. Write rate(self, position).
+    """
+    code = getattr(type(of), method).__code__
+    names = ", ".join(code.co_varnames[: code.co_argcount + code.co_kwonlyargcount])
+    return NotImplementedError(
+        f"{type(of).__name__}: a subclass writes it; got none. Write {method}({names})."
+    )

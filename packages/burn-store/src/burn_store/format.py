@@ -9,7 +9,7 @@ from typing import Any, BinaryIO, NamedTuple, Protocol
 
 import numpy as np
 
-from burn_std import BackendLoadError, PluginGroup, StoreError
+from burn_std import BackendLoadError, PluginGroup, StoreError, unwritten
 from burn_store.elements import Array, Spec
 from burn_store.files import FileBytes
 
@@ -41,7 +41,7 @@ class Reading(Mapping[str, Array]):
 
     def spec(self, name: str) -> Spec:
         """Return shape and dtype name without reading the elements."""
-        raise NotImplementedError
+        raise unwritten(self, "spec")
 
     def read(self, name: str, into: Array | None = None) -> Array:
         """Return a tensor's elements in an array of their own.
@@ -54,7 +54,7 @@ class Reading(Mapping[str, Array]):
         Raises:
             StoreError: the framework has no such dtype, or the disk refuses.
         """
-        raise NotImplementedError
+        raise unwritten(self, "read")
 
     def verify(self, everything: bool = False) -> None:
         """Read what could still turn out corrupt, which is what is compressed.
@@ -77,10 +77,10 @@ class Reading(Mapping[str, Array]):
         return any(name == own for own in self)
 
     def __iter__(self) -> Iterator[str]:
-        raise NotImplementedError
+        raise unwritten(self, "__iter__")
 
     def __len__(self) -> int:
-        raise NotImplementedError
+        raise unwritten(self, "__len__")
 
 
 class Source(NamedTuple):

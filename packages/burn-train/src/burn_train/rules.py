@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from math import isnan
 from typing import Any, Literal
 
-from burn_std import ArgumentError
+from burn_std import ArgumentError, unwritten
 from burn_train.stopping import column
 
 Row = dict[str, Any]
@@ -21,7 +21,7 @@ class KeepRule:
         Args:
             rows: values of the epochs that have, or are about to have, a checkpoint, in order.
         """
-        raise NotImplementedError
+        raise unwritten(self, "keep")
 
     def metrics(self) -> list[str]:
         """Return the columns of the table that the rule looks at."""

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from numbers import Real
 from typing import Any, Self
 
-from burn_std import ArgumentError, Closed, StoreError, unknown_keyword
+from burn_std import ArgumentError, Closed, StoreError, unknown_keyword, unwritten
 
 # What PyTorch's schedules take, and what to write instead.
 _OTHERWISE = {
@@ -57,7 +57,7 @@ class LRScheduler(Closed):
         Args:
             position: 0 for the first step.
         """
-        raise NotImplementedError
+        raise unwritten(self, "rate")
 
     @property
     def lr(self) -> float:

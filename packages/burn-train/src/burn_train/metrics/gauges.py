@@ -7,6 +7,8 @@ import time
 from pathlib import Path
 from typing import Any
 
+from burn_std import unwritten
+
 
 class Gauge:
     """Base of gauges: numbers of the run rather than of the predictions.
@@ -26,7 +28,7 @@ class Gauge:
             run: has `steps` (made in all), `seconds` (of training so far), `rates` (by group)
                 and `devices`.
         """
-        raise NotImplementedError
+        raise unwritten(self, "read")
 
 
 class IterationSpeed(Gauge):

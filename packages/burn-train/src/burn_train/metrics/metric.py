@@ -12,7 +12,7 @@ from typing import Any, Self
 import numpy as np
 
 from burn_dispatch import to_device
-from burn_std import StoreError
+from burn_std import StoreError, unwritten
 from burn_std.dtypes import bool_, float32, float64, int64
 from burn_tensor import Tensor, cat, stack, tensor
 
@@ -36,7 +36,7 @@ class Metric:
 
     def reset(self) -> None:
         """Forget what was seen."""
-        raise NotImplementedError
+        raise unwritten(self, "reset")
 
     def update(self, output: Any, target: Any, loss: Any) -> None:
         """Take in one batch.
@@ -46,11 +46,11 @@ class Metric:
             target: what it should be.
             loss: the mean over the batch, of rank 0.
         """
-        raise NotImplementedError
+        raise unwritten(self, "update")
 
     def snapshot(self) -> Callable[[], float]:
         """Return a function that computes the value over what was seen so far, on any thread."""
-        raise NotImplementedError
+        raise unwritten(self, "snapshot")
 
     def value(self) -> float:
         """Return the value over everything seen; NaN if that is nothing."""
@@ -58,7 +58,7 @@ class Metric:
 
     def state_dict(self) -> dict[str, Tensor]:
         """Return what was seen, for a checkpoint inside an epoch."""
-        raise NotImplementedError
+        raise unwritten(self, "state_dict")
 
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
         """Take what `state_dict` returned.
@@ -69,7 +69,7 @@ class Metric:
         Raises:
             StoreError: there is no count in it.
         """
-        raise NotImplementedError
+        raise unwritten(self, "load_state_dict")
 
     def fresh(self) -> Self:
         """Return a metric of the same settings that has seen nothing."""
@@ -171,7 +171,7 @@ class SumMetric(Metric):
             sums: by name, as arrays.
             count: samples seen, at least one.
         """
-        raise NotImplementedError
+        raise unwritten(self, "result")
 
     def snapshot(self) -> Callable[[], float]:
         """Return a function that computes the value over what was seen so far, on any thread."""
@@ -286,7 +286,7 @@ class HostMetric(Metric):
         Args:
             seen: by name.
         """
-        raise NotImplementedError
+        raise unwritten(self, "result")
 
     def _joined(self) -> dict[str, Array]:
         return {name: np.concatenate(parts) for name, parts in self._parts.items()}
