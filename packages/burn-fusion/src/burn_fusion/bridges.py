@@ -50,6 +50,37 @@ def is_part(step: Step) -> bool:
     return step.entry.name in _PARTS
 
 
+def behind(grouping: Grouping, slot: int) -> tuple[tuple[int, ...], int | None]:
+    """Return the views through which a slot shows a result, and the step that makes that."""
+    views: list[int] = []
+    while (k := grouping.maker.get(slot)) is not None and is_view(grouping.steps[k]):
+        views.append(k)
+        slot = grouping.steps[k].inputs[0]
+    return tuple(views), k
+
+
+def closed(
+    grouping: Grouping, groups: set[int], counts: Callable[[int], bool] = lambda k: True
+) -> set[int]:
+    """Add the groups of the views between the steps of groups; return the steps of all of them.
+
+    Args:
+        grouping: of the program.
+        groups: numbers of groups.
+        counts: which steps it is that views stand between.
+    """
+    members: set[int] = set()
+    while True:
+        members.update(k for g in groups for k in grouping.members[g])
+        ends = set(filter(counts, members))
+        reads = [s for k in ends for s in grouping.steps[k].reads()]
+        shown = [views for views, k in (behind(grouping, s) for s in reads) if k in ends]
+        more = {grouping.group[v] for views in shown for v in views} - groups
+        if not more:
+            return members
+        groups |= more
+
+
 class _Link(NamedTuple):
     """Views by which a space reads another.
 
@@ -109,28 +140,11 @@ class _Bridges:
         groups = {grouping.group[j] for j in (source, *views, k)}
         if len(groups) == 1:
             return
-        members: set[int] = set()
-        while True:
-            members.update(j for g in groups for j in grouping.members[g])
-            more = {grouping.group[v] for v in self._between(members)} - groups
-            if not more:
-                break
-            groups |= more
+        members = closed(grouping, groups, lambda j: self.space[j] is not None)
         if any(grouping.rows[g] is not None for g in groups):
             return
         if grouping.can_unite(list(groups)) and self._fits(members):
             grouping.unite(sorted(groups))
-
-    def _between(self, members: set[int]) -> set[int]:
-        """Return the views through which some of the steps read others of them."""
-        grouping, found = self.grouping, set[int]()
-        for k in members:
-            if self.space[k] is not None:
-                for s in grouping.steps[k].reads():
-                    behind = self._behind(s)
-                    if behind is not None and behind[1] in members:
-                        found.update(behind[0])
-        return found
 
     def through(self, members: set[int]) -> dict[int, tuple[int, ...]]:
         """Return by which views the elements of steps of a united group are read in the end."""
@@ -143,16 +157,8 @@ class _Bridges:
 
     def _behind(self, slot: int) -> tuple[tuple[int, ...], int] | None:
         """Return the views through which a slot shows an elementwise result, and its step."""
-        grouping, views = self.grouping, list[int]()
-        while (k := grouping.maker.get(slot)) is not None:
-            if self.space[k] is not None:
-                return (tuple(views), k) if views else None
-            step = grouping.steps[k]
-            if not is_view(step):
-                return None
-            views.append(k)
-            slot = step.inputs[0]
-        return None
+        views, k = behind(self.grouping, slot)
+        return (views, k) if views and k is not None and self.space[k] is not None else None
 
     def _links(self, members: set[int]) -> list[_Link] | None:
         """Return how the spaces of a group read each other, None where not by views alone."""

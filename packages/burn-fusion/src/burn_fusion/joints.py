@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from burn_backend import JOINTS, LEAVES
-from burn_fusion.bridges import MOST_PATHS, is_costly, is_dear, is_part, is_view
+from burn_fusion.bridges import MOST_PATHS, behind, closed, is_costly, is_dear, is_part, is_view
 from burn_fusion.extents import is_elementwise
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ class _Joints:
         while waiting:
             j = waiting.pop()
             for s in grouping.steps[j].reads():
-                source = self._behind(s)
+                _, source = behind(grouping, s)
                 if source is None or grouping.group[source] in refused:
                     continue
                 if self._meet(k, source):
@@ -90,27 +90,13 @@ class _Joints:
                 else:
                     refused.add(grouping.group[source])
 
-    def _behind(self, slot: int) -> int | None:
-        """Return the step that makes a slot, behind views."""
-        grouping = self.grouping
-        k = grouping.maker.get(slot)
-        while k is not None and is_view(grouping.steps[k]):
-            k = grouping.maker.get(grouping.steps[k].inputs[0])
-        return k
-
     def _meet(self, k: int, other: int) -> bool:
         """Unite the groups of two steps, with the views between them; say if that was news."""
         grouping = self.grouping
         groups = {grouping.group[k], grouping.group[other]}
         if len(groups) == 1 or not self._is_open(other):
             return False
-        members: set[int] = set()
-        while True:
-            members.update(j for g in groups for j in grouping.members[g])
-            more = {grouping.group[v] for v in self._between(members)} - groups
-            if not more:
-                break
-            groups |= more
+        members = closed(grouping, groups)
         if not grouping.can_unite(list(groups)) or not self._fits(members):
             return False
         self.made -= groups
@@ -140,20 +126,6 @@ class _Joints:
             and self.drawn.isdisjoint(grouping.steps[j].reads())
             for j in grouping.members[g] if not is_view(grouping.steps[j])
         )  # fmt: skip
-
-    def _between(self, members: set[int]) -> set[int]:
-        """Return the views through which some of the steps read others of them."""
-        grouping, found = self.grouping, set[int]()
-        for k in members:
-            for s in grouping.steps[k].reads():
-                views = []
-                j = grouping.maker.get(s)
-                while j is not None and is_view(grouping.steps[j]):
-                    views.append(j)
-                    j = grouping.maker.get(grouping.steps[j].inputs[0])
-                if j in members:
-                    found.update(views)
-        return found
 
     def _fits(self, members: set[int]) -> bool:
         """Return whether kernels over windows of one shape can compute all of it."""

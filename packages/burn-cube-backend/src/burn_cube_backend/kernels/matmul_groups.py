@@ -11,8 +11,8 @@ from contextlib import nullcontext
 from typing import NamedTuple
 
 from burn_cube import Kernel
-from burn_cube_backend.code import Buf, Code, Val
-from burn_cube_backend.kernels.matmul_tiles import Lies, Spec, place_of, store_block
+from burn_cube_backend.code import Code, Val
+from burn_cube_backend.kernels.matmul_tiles import Frame, Operand, Spec
 from burn_cube_backend.tiles import (
     CHUNK,
     GROUP_ROWS,
@@ -62,24 +62,23 @@ class _Ring:
     """One operand in shared memory: a line for each row or column, or panels of lines of depth."""
 
     def __init__(
-        self, code: Code, far: Buf, s: Spec, extent: int, along: bool, lies: Lies, stages: int,
-        units: int,
-    ) -> None:  # fmt: skip
-        self.code, self.far, self.along, self.lies = code, far, along, lies
+        self, code: Code, operand: Operand, s: Spec, block: GroupBlock, extent: int
+    ) -> None:
+        self.code = code
+        self.far, self.along, self.lies = operand
         # Panels are whole.
-        self.lines = extent if along else -(-extent // LINE) * LINE
+        self.lines = extent if self.along else -(-extent // LINE) * LINE
         self.size = self.lines * LINE
-        self.near = code.shared(s.dtype, self.size * stages)
+        self.near = code.shared(s.dtype, self.size * block.stages)
         # A unit has one chunk of every `hop`-th line, always the same one of the pattern.
         chunks = LINE // CHUNK
         unit = code.special("unit_pos")
-        self.hop = units // chunks
+        self.hop = block.units // chunks
         self.line, chunk = unit // chunks, unit % chunks
         self.column = chunk * CHUNK
         self.at = self.line * LINE + (chunk ^ (self.line % 8)) * CHUNK
         self.panels = [self._panel(first) for first in range(0, self.lines, self.hop)]
-        line0, place0 = (lies.first, lies.start) if along else (lies.start, lies.first)
-        self.source = lies.head + (line0 + self.line) * lies.lead + place0 + self.column
+        self.source = self.lies.place(self.along, self.line, self.column)
 
     def _panel(self, first: int) -> tuple[Val, Val]:
         """Return the first column of a line's panel, and its depth, for lines of depth."""
@@ -94,18 +93,17 @@ class _Ring:
         depth = step * LINE
         source = self.source + (depth if self.along else depth * lies.lead)
         target = slot * self.size + self.at
-        at = lies.start + depth
         for part in range(-(-self.lines // self.hop)):
             first = part * self.hop
             line = self.line + first
             whole = first + self.hop <= self.lines
             if self.along:
-                inside = (lies.first + line < lies.extent) & (at + self.column < lies.stop)
+                inside = lies.holds(True, line, self.column, depth)
                 more = lies.lead * first
             else:
                 # Lines of depth, panel by panel.
                 panel, deep = self.panels[part]
-                inside = (at + deep < lies.stop) & (lies.first + self.column + panel < lies.extent)
+                inside = lies.holds(False, deep, self.column + panel, depth)
                 more = (deep - self.line) * lies.lead + panel
             with nullcontext() if whole else self.code.when(line < self.lines):
                 b.async_copy(
@@ -122,45 +120,26 @@ class _Ring:
 
 def group_kernel(s: Spec, block: GroupBlock) -> Kernel:
     """Write out = x y for a batch; grid and parameters are those of `matmul_tiles`."""
-    code = Code("matmul_groups", s.places, block.units)
-    b = code.b
-    out, x, y = code.buffer("out", s.out), code.buffer("x", s.dtype), code.buffer("y", s.dtype)
-    m, n, k = (code.place(p) for p in "mnk")
-    part_depth = code.place("part_depth")
-    x0, y0, x_lead, y_lead = (code.place(p) for p in ("x0", "y0", "x_lead", "y_lead"))
-    extents = code.places("extent", s.rank)
-    x_strides, y_strides = code.places("x_stride", s.rank), code.places("y_stride", s.rank)
-    batch = code.special("cube_pos_z")
-    coords = code.coords(batch, extents)
-    x_head, y_head = code.walk(x0, coords, x_strides), code.walk(y0, coords, y_strides)
-    part, parts = code.special("cube_pos_y"), code.special("cube_count_y")
-    row0, column0 = place_of(code, block.rows, block.columns, m, n)
-    start = part * part_depth
-    stop = (start + part_depth).call("min", k)
-    steps = (stop - start + (LINE - 1)) // LINE
-    left = _Ring(
-        code, x, s, block.rows, not s.turned[0], Lies(x_head, x_lead, row0, start, stop, m),
-        block.stages, block.units,
-    )  # fmt: skip
-    right = _Ring(
-        code, y, s, block.columns, s.turned[1], Lies(y_head, y_lead, column0, start, stop, n),
-        block.stages, block.units,
-    )  # fmt: skip
+    frame = Frame("matmul_groups", s, block)
+    code, b = frame.code, frame.code.b
+    left = _Ring(code, frame.left, s, block, block.rows)
+    right = _Ring(code, frame.right, s, block, block.columns)
     tiles, groups = Tiles(code, s.dtype), Groups(code)
+
+    def bring(slot: Val, step: Val) -> None:
+        left.bring(slot, step)
+        right.bring(slot, step)
+
+    frame.begin(bring)
     # Blocks that are brought before they are needed.
     ahead = block.stages - 1
-    for number in range(ahead):
-        with code.when(code.at(number) < steps):
-            left.bring(code.at(number), code.at(number))
-            right.bring(code.at(number), code.at(number))
-        b.async_commit()
     group = code.special("unit_pos") // GROUP_UNITS
     down = (group // block.groups[1]) * block.tile[0]
     across = (group % block.groups[1]) * block.tile[1]
     high, wide = block.tile[0] // GROUP_ROWS, block.tile[1] // SIDE
     sums = [[tiles.slot() for _ in range(wide)] for _ in range(high)]
     slot, next_slot = code.local(s.places), code.local(s.places, ahead)
-    with code.loop(0, steps) as step:
+    with code.loop(0, frame.steps) as step:
         b.async_wait(ahead - 1)
         code.barrier()
         here = slot.get()
@@ -170,17 +149,13 @@ def group_kernel(s: Spec, block: GroupBlock) -> Kernel:
                 right.places(here, across), (not left.along, not right.along),
             )  # fmt: skip
         # What was multiplied in the step before makes room: every group is behind it.
-        with code.when(step + ahead < steps):
-            left.bring(next_slot.get(), step + ahead)
-            right.bring(next_slot.get(), step + ahead)
+        with code.when(step + ahead < frame.steps):
+            bring(next_slot.get(), step + ahead)
         b.async_commit()
         groups.wait([cell for row in sums for cell in row])
-        for turn in (slot, next_slot):
-            following = turn.get() + 1
-            turn.set(following.eq(block.stages).pick(0, following))
-    base = (batch * parts + part) * m
+        frame.turn(slot, next_slot)
     plane = code.special("plane_pos") % 4
     for i, cells in enumerate(sums):
-        line = row0 + down + (plane * SIDE + tiles.row + i * GROUP_ROWS)
-        store_block(tiles, s, out, cells, (base, line, m), (column0 + across, n))
+        line = down + (plane * SIDE + tiles.row + i * GROUP_ROWS)
+        frame.store(tiles, cells, line, across)
     return code.finish()

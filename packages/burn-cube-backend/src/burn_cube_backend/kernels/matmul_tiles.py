@@ -8,14 +8,17 @@ of the result are few, the depth is cut in parts whose sums in float32 are added
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
 from burn_cube import Kernel
 from burn_cube.spi import Op
-from burn_cube_backend.code import Buf, Code, Val
+from burn_cube_backend.code import Buf, Code, Local, Val
 from burn_cube_backend.tiles import CHUNK, PLANE, SIDE, Tiles
 from burn_std import DType
+
+if TYPE_CHECKING:
+    from burn_cube_backend.kernels.matmul_groups import GroupBlock
 
 
 class Block(NamedTuple):
@@ -92,6 +95,90 @@ class Lies(NamedTuple):
     stop: Val
     extent: Val
 
+    def place(self, along: bool, line: Val, column: Val) -> Val:
+        """Return the place of an element of the cube's first block."""
+        line0, column0 = (self.first, self.start) if along else (self.start, self.first)
+        return self.head + (line0 + line) * self.lead + column0 + column
+
+    def holds(self, along: bool, line: Val, column: Val, depth: Val) -> Val:
+        """Return whether an element of the block that begins so deep is one of the operand."""
+        across, down = (line, column) if along else (column, line)
+        return (self.first + across < self.extent) & (self.start + depth + down < self.stop)
+
+
+class Operand(NamedTuple):
+    """An operand of a product: its memory, whether lines run along the depth, where it lies."""
+
+    far: Buf
+    along: bool
+    lies: Lies
+
+
+class Frame:
+    """What both kernels of tiles have: parameters, the block of a cube, and its edges.
+
+    Attributes:
+        code: the kernel.
+        left: the operands; `right` the other one.
+        steps: blocks of depth of the cube.
+    """
+
+    def __init__(self, name: str, s: Spec, block: Block | GroupBlock) -> None:
+        self.code = code = Code(name, s.places, block.units)
+        self._out = code.buffer("out", s.out)
+        x, y = code.buffer("x", s.dtype), code.buffer("y", s.dtype)
+        m, n, k = (code.place(p) for p in "mnk")
+        part_depth = code.place("part_depth")
+        x0, y0, x_lead, y_lead = (code.place(p) for p in ("x0", "y0", "x_lead", "y_lead"))
+        extents = code.places("extent", s.rank)
+        x_strides, y_strides = code.places("x_stride", s.rank), code.places("y_stride", s.rank)
+        batch = code.special("cube_pos_z")
+        coords = code.coords(batch, extents)
+        x_head, y_head = code.walk(x0, coords, x_strides), code.walk(y0, coords, y_strides)
+        part, parts = code.special("cube_pos_y"), code.special("cube_count_y")
+        row0, column0 = _place_of(code, block.rows, block.columns, m, n)
+        start = part * part_depth
+        stop = (start + part_depth).call("min", k)
+        self.steps = (stop - start + (block.depth - 1)) // block.depth
+        self.left = Operand(x, not s.turned[0], Lies(x_head, x_lead, row0, start, stop, m))
+        self.right = Operand(y, s.turned[1], Lies(y_head, y_lead, column0, start, stop, n))
+        self._stages, self._whole, self._dtype = block.stages, s.whole, s.out
+        self._base, self._first, self._extents = (batch * parts + part) * m, (row0, column0), (m, n)
+
+    def begin(self, bring: Callable[[Val, Val], None]) -> None:
+        """Start copies of the first blocks: `bring` takes a place of the ring and a step."""
+        for number in range(self._stages - 1):
+            at = self.code.at(number)
+            with self.code.when(at < self.steps):
+                bring(at, at)
+            self.code.b.async_commit()
+
+    def turn(self, *slots: Local) -> None:
+        """Go to the next places of the ring."""
+        for slot in slots:
+            following = slot.get() + 1
+            slot.set(following.eq(self._stages).pick(0, following))
+
+    def store(self, tiles: Tiles, cells: Sequence[Op], row: Val, column: Val) -> None:
+        """Write sums that lie side by side.
+
+        Args:
+            tiles: of the kernel.
+            cells: mutable accumulators.
+            row: that of the unit, in the cube's block.
+            column: the first one, in the cube's block.
+        """
+        (row0, column0), (rows, columns) = self._first, self._extents
+        row, column = row0 + row, column0 + column
+        held = [
+            [e.cast(self._dtype) for e in tiles.elements(self.code.b.get(cell))] for cell in cells
+        ]
+        tiles.store_rows(
+            self._out, held,
+            lambda half: ((self._base + row + 8 * half) * columns + column, row + 8 * half < rows),
+            self._whole, lambda at: column + at < columns,
+        )  # fmt: skip
+
 
 class _Ring:
     """One operand in shared memory: blocks of lines of contiguous halves.
@@ -99,11 +186,10 @@ class _Ring:
     `along` says that lines run along the depth.
     """
 
-    def __init__(
-        self, code: Code, far: Buf, s: Spec, block: Block, extent: int, along: bool, lies: Lies
-    ) -> None:
-        self.code, self.far, self.block, self.along, self.lies = code, far, block, along, lies
-        self.lines, self.width = (extent, block.depth) if along else (block.depth, extent)
+    def __init__(self, code: Code, operand: Operand, s: Spec, block: Block, extent: int) -> None:
+        self.code, self.block = code, block
+        self.far, self.along, self.lies = operand
+        self.lines, self.width = (extent, block.depth) if self.along else (block.depth, extent)
         self.stride = self.width + CHUNK
         self.size = self.lines * self.stride
         self.near = code.shared(s.dtype, self.size * block.stages)
@@ -112,8 +198,7 @@ class _Ring:
         unit = code.special("unit_pos")
         self.hop = block.units // chunks
         self.line, self.column = unit // chunks, (unit % chunks) * CHUNK
-        line0, place0 = (lies.first, lies.start) if along else (lies.start, lies.first)
-        self.source = lies.head + (line0 + self.line) * lies.lead + place0 + self.column
+        self.source = self.lies.place(self.along, self.line, self.column)
 
     def bring(self, slot: Val, step: Val) -> None:
         """Start copies of the block of a step; what is outside becomes zeros.
@@ -126,13 +211,8 @@ class _Ring:
         depth = step * self.block.depth
         source = self.source + (depth if self.along else depth * lies.lead)
         target = slot * self.size + self.line * self.stride + self.column
-        at = lies.start + depth
         for part in range(self.lines // self.hop):
-            line = self.line + part * self.hop
-            if self.along:
-                inside = (lies.first + line < lies.extent) & (at + self.column < lies.stop)
-            else:
-                inside = (at + line < lies.stop) & (lies.first + self.column < lies.extent)
+            inside = lies.holds(self.along, self.line + part * self.hop, self.column, depth)
             b.async_copy(
                 self.near.op, (target + part * self.hop * self.stride).op, self.far.op,
                 (source + (lies.lead * (part * self.hop))).op, CHUNK, True, inside.op,
@@ -147,38 +227,17 @@ class _Ring:
 
 def product_kernel(s: Spec, block: Block) -> Kernel:
     """Write out = x y for a batch; grid: blocks of the result, parts of the depth, batch."""
-    code = Code("matmul_tiles", s.places, block.units)
-    b = code.b
-    out, x, y = code.buffer("out", s.out), code.buffer("x", s.dtype), code.buffer("y", s.dtype)
-    m, n, k = (code.place(p) for p in "mnk")
-    part_depth = code.place("part_depth")
-    x0, y0, x_lead, y_lead = (code.place(p) for p in ("x0", "y0", "x_lead", "y_lead"))
-    extents = code.places("extent", s.rank)
-    x_strides, y_strides = code.places("x_stride", s.rank), code.places("y_stride", s.rank)
-    batch = code.special("cube_pos_z")
-    coords = code.coords(batch, extents)
-    x_head, y_head = code.walk(x0, coords, x_strides), code.walk(y0, coords, y_strides)
-    part, parts = code.special("cube_pos_y"), code.special("cube_count_y")
-    row0, column0 = place_of(code, block.rows, block.columns, m, n)
-    start = part * part_depth
-    stop = (start + part_depth).call("min", k)
-    steps = (stop - start + (block.depth - 1)) // block.depth
-    left = _Ring(
-        code, x, s, block, block.rows, not s.turned[0], Lies(x_head, x_lead, row0, start, stop, m)
-    )
-    right = _Ring(
-        code, y, s, block, block.columns, s.turned[1], Lies(y_head, y_lead, column0, start, stop, n)
-    )
+    frame = Frame("matmul_tiles", s, block)
+    code, b = frame.code, frame.code.b
+    left = _Ring(code, frame.left, s, block, block.rows)
+    right = _Ring(code, frame.right, s, block, block.columns)
     tiles = Tiles(code, s.dtype)
 
-    def bring(step: Val, slot: Val) -> None:
+    def bring(slot: Val, step: Val) -> None:
         left.bring(slot, step)
         right.bring(slot, step)
 
-    for number in range(block.stages - 1):
-        with code.when(code.at(number) < steps):
-            bring(code.at(number), code.at(number))
-        b.async_commit()
+    frame.begin(bring)
     plane = code.special("plane_pos")
     down = (plane // block.planes[1]) * block.tile[0]
     across = (plane % block.planes[1]) * block.tile[1]
@@ -210,9 +269,9 @@ def product_kernel(s: Spec, block: Block) -> Kernel:
     for cells, side in zip(kept, first, strict=True):
         for cell, op in zip(cells, side, strict=True):
             b.set(cell, op)
-    with code.loop(0, steps) as step:
-        with code.when(step + (block.stages - 1) < steps):
-            bring(step + (block.stages - 1), ahead.get())
+    with code.loop(0, frame.steps) as step:
+        with code.when(step + (block.stages - 1) < frame.steps):
+            bring(ahead.get(), step + (block.stages - 1))
         b.async_commit()
         here = slot.get()
         lefts, rights = ([b.get(cell) for cell in cells] for cells in kept)
@@ -221,9 +280,7 @@ def product_kernel(s: Spec, block: Block) -> Kernel:
             if depth + SIDE < block.depth:
                 after = operands(here, depth + SIDE)
             else:
-                for turn in (slot, ahead):
-                    following = turn.get() + 1
-                    turn.set(following.eq(block.stages).pick(0, following))
+                frame.turn(slot, ahead)
                 b.async_wait(block.stages - 2)
                 code.barrier()
                 after = operands(slot.get(), 0)
@@ -234,38 +291,12 @@ def product_kernel(s: Spec, block: Block) -> Kernel:
         for cells, side in zip(kept, (lefts, rights), strict=True):
             for cell, op in zip(cells, side, strict=True):
                 b.set(cell, op)
-    base = (batch * parts + part) * m
     for i, cells in enumerate(sums):
-        line = row0 + down + i * SIDE + tiles.row
-        store_block(tiles, s, out, cells, (base, line, m), (column0 + across, n))
+        frame.store(tiles, cells, down + i * SIDE + tiles.row, across)
     return code.finish()
 
 
-def store_block(
-    tiles: Tiles, s: Spec, out: Buf, cells: Sequence[Op], line: tuple[Val, Val, Val],
-    column: tuple[Val, Val],
-) -> None:  # fmt: skip
-    """Write sums that lie side by side.
-
-    Args:
-        tiles: of the kernel.
-        s: what it depends on.
-        out: the result.
-        cells: mutable accumulators.
-        line: rows before the matrix, the first row of the unit, and rows of the matrix.
-        column: the first column of the sums, and columns of the matrix.
-    """
-    base, row, rows = line
-    first, columns = column
-    held = [[e.cast(s.out) for e in tiles.elements(tiles.code.b.get(cell))] for cell in cells]
-    tiles.store_rows(
-        out, held,
-        lambda half: ((base + row + 8 * half) * columns + first, row + 8 * half < rows),
-        s.whole, lambda at: first + at < columns,
-    )  # fmt: skip
-
-
-def place_of(code: Code, high: int, wide: int, m: Val, n: Val) -> tuple[Val, Val]:
+def _place_of(code: Code, high: int, wide: int, m: Val, n: Val) -> tuple[Val, Val]:
     """Return the first row and column of the cube, groups of rows one after the other.
 
     Args:
