@@ -50,3 +50,8 @@ def test_what_cannot_be_put_together_is_refused():
         bt.istft(spectrum, 8, hop_length=8, window=bt.hann_window(8))
     with pytest.raises(ShapeError):
         bt.istft(spectrum, 16)
+    with pytest.raises(ShapeError, match="needs a dim"):
+        bt.stft(bt.tensor(1.0), 8)
+    for pair in (bt.ones(3), (bt.ones(3),), (bt.ones(3), 1.0)):
+        with pytest.raises(DTypeError, match="imaginary"):
+            bt.istft(pair, 8)

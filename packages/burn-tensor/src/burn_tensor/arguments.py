@@ -246,6 +246,32 @@ def need_rank(op: str, x: TensorBase, rank: int) -> None:
         )
 
 
+def need_dim(op: str, x: TensorBase) -> None:
+    """Raise ShapeError for a tensor of rank 0."""
+    if not x.shape:
+        raise ShapeError(op, "needs a dim", got="rank 0")
+
+
+def as_float(x: Any) -> Tensor:
+    """Return a tensor of floats as it is, another one in the default float."""
+    made: Tensor = x if x.dtype.is_float else x.b.cast(x, x.b.default_float)
+    return made
+
+
+def both_parts(op: str, pair: Any) -> tuple[Tensor, Tensor]:
+    """Return real and imaginary parts.
+
+    Raises:
+        DTypeError: it is no pair of tensors.
+    """
+    if not isinstance(pair, (tuple, list)) or len(pair) != 2:
+        raise DTypeError(op, "input is a pair of real and imaginary parts", got=type(pair).__name__)
+    for name, part in zip(("the real part", "the imaginary part"), pair, strict=True):
+        need_tensor(op, name, part)
+    real, imag = pair
+    return real, imag
+
+
 def need_tensor(op: str, name: str, x: Any) -> None:
     """Raise DTypeError unless x is a tensor."""
     if not isinstance(x, TensorBase):

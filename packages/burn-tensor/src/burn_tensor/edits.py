@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from burn_std import ArgumentError, ShapeError
 from burn_std.dtypes import bool_
-from burn_tensor.arguments import Ints, as_int, one_dim
+from burn_tensor.arguments import Ints, as_int, need_dim, one_dim
 from burn_tensor.guard import guard_methods
 from burn_tensor.methods import Methods, as_tensor
 
@@ -258,8 +258,7 @@ class EditMethods(Methods):
         count = as_int("diff", "n", n)
         if count < 0:
             raise ArgumentError("diff", "n is not negative", got=count)
-        if not x.shape:
-            raise ShapeError("diff", "needs a dim", got="rank 0")
+        need_dim("diff", x)
         d = one_dim("diff", dim, len(x.shape))
         parts = [t for t in (prepend, x, append) if t is not None]
         b = self.b

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from burn_std import ArgumentError, DType
 from burn_std.dtypes import int64
-from burn_tensor.arguments import as_int, one_dim
+from burn_tensor.arguments import as_float, as_int, one_dim
 from burn_tensor.guard import guard_methods
 from burn_tensor.methods import Methods, as_tensor
 
@@ -385,8 +385,7 @@ class ElementwiseMethods(Methods):
             >>> burn.tensor([3.0]).exp2()
             tensor([8.])
         """
-        b = self.b
-        return b.pow(2, self if self.dtype.is_float else b.cast(self, b.default_float))
+        return self.b.pow(2, as_float(self))
 
     def frac(self) -> Tensor:
         """Return x - trunc(x).

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from burn_dispatch import Device
-from burn_std import ArgumentError, DType, DTypeError, ShapeError, missing_name as _missing_name
-from burn_tensor.arguments import as_int, as_number, need_tensor, one_dim, some_dims
+from burn_std import ArgumentError, DType, ShapeError, missing_name as _missing_name
+from burn_tensor.arguments import as_int, as_number, both_parts, one_dim, some_dims
 from burn_tensor.functional.values import in_dtype
 from burn_tensor.guard import guard_names
 from burn_tensor.methods import as_tensor
@@ -115,13 +115,7 @@ def irfft(
     if isinstance(input, Tensor):
         real = input
     elif imag is None:
-        pair: Any = input
-        if not isinstance(pair, (tuple, list)) or len(pair) != 2:
-            raise DTypeError(
-                "irfft", "needs a tensor, or real and imaginary parts", got=type(input).__name__
-            )
-        real, imag = pair
-        need_tensor("irfft", "the real part", real)
+        real, imag = both_parts("irfft", input)
     else:
         raise ArgumentError("irfft", "imaginary parts are given once", got="a pair and imag")
     dim = _dim("irfft", real, dim)

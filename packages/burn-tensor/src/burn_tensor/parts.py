@@ -9,7 +9,7 @@ import numpy as np
 
 from burn_backend import TensorBase
 from burn_std import ArgumentError, IndexRangeError, ShapeError
-from burn_tensor.arguments import Ints, as_int, as_ints, flat, one_dim
+from burn_tensor.arguments import Ints, as_int, as_ints, flat, need_dim, one_dim
 from burn_tensor.guard import guard_methods
 from burn_tensor.methods import Methods, as_tensor
 
@@ -200,8 +200,7 @@ class PartMethods(Methods):
             (tensor([1, 2]), tensor([3, 4]))
         """
         shape = self.v.shape
-        if not shape:
-            raise ShapeError("unbind", "needs a dim", got="rank 0")
+        need_dim("unbind", self)
         d = one_dim("unbind", dim, len(shape))
         return tuple([self.b.select(self, d, i) for i in range(shape[d])])
 
@@ -223,8 +222,7 @@ class PartMethods(Methods):
         """
         shape = self.v.shape
         d = one_dim("split", dim, len(shape))
-        if not shape:
-            raise ShapeError("split", "needs a dim", got="rank 0")
+        need_dim("split", self)
         n = shape[d]
         if isinstance(split_size, (tuple, list)):
             sizes = list(as_ints("split", "split_size", split_size))
@@ -272,8 +270,7 @@ class PartMethods(Methods):
             >>> burn.arange(5).tensor_split((1, 3))
             (tensor([0]), tensor([1, 2]), tensor([3, 4]))
         """
-        if not self.shape:
-            raise ShapeError("tensor_split", "needs a dim", got="rank 0")
+        need_dim("tensor_split", self)
         n = as_tensor(self).size(dim)
         if isinstance(indices_or_sections, (tuple, list)):
             cuts = [slice(None, i).indices(n)[1] for i in indices_or_sections]
@@ -372,8 +369,7 @@ class PartMethods(Methods):
             (2, 2)
         """
         shape = self.v.shape
-        if not shape:
-            raise ShapeError("diag_embed", "needs a dim", got="rank 0")
+        need_dim("diag_embed", self)
         rank = len(shape) + 1
         at = as_int("diag_embed", "offset", offset)
         a, c = one_dim("diag_embed", dim1, rank), one_dim("diag_embed", dim2, rank)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, overload
 
 from burn_backend import TensorBase
 from burn_std import ArgumentError, DType
-from burn_tensor.arguments import Ints, Number, one_dim, some_dims
+from burn_tensor.arguments import Ints, Number, as_float, one_dim, some_dims
 from burn_tensor.guard import guard_methods
 from burn_tensor.methods import Methods, as_tensor
 from burn_tensor.named import MinMax, StdMean, ValuesIndices, VarMean
@@ -479,8 +479,7 @@ class ReduceMethods(Methods):
         if len(self.shape) > 2:
             raise ArgumentError("cov", "x has at most two dims", got=list(self.shape))
         x = b.reshape(self, (1, _size(self))) if len(self.shape) < 2 else as_tensor(self)
-        if not x.dtype.is_float:
-            x = b.cast(x, b.default_float)
+        x = as_float(x)
         weights: Any = fweights
         if aweights is not None:
             weights = aweights if fweights is None else b.mul(fweights, aweights)

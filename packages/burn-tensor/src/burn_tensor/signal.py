@@ -8,7 +8,7 @@ from typing import Any
 
 from burn_dispatch import Device
 from burn_std import ArgumentError, DType, DTypeError, ShapeError
-from burn_tensor.arguments import as_int, need_tensor
+from burn_tensor.arguments import as_int, both_parts, need_dim, need_tensor
 from burn_tensor.creation import context_of, tensor
 from burn_tensor.fft import RealImag, irfft, rfft
 from burn_tensor.functional import pad
@@ -177,8 +177,7 @@ def stft(
     need_tensor("stft", "input", input)
     size, hop, weights = _frame("stft", n_fft, hop_length, win_length, window)
     x = input
-    if not x.shape:
-        raise ShapeError("stft", "a signal has a dim", got="rank 0")
+    need_dim("stft", x)
     if center:
         x = pad(x, (size // 2, size // 2), mode=pad_mode)
     if x.shape[-1] < size:
@@ -217,6 +216,7 @@ def istft(
     DTypes: floats.
 
     Raises:
+        DTypeError: input is no pair of tensors.
         ShapeError: the spectra are not of n_fft // 2 + 1 bins.
         ArgumentError: the window leaves samples out, so nothing is known of them.
 
@@ -228,14 +228,7 @@ def istft(
         >>> burn.istft(spectrum, 8, window=burn.hann_window(8)).round(decimals=3).equal(x)
         True
     """
-    given: Any = input
-    if not isinstance(given, (tuple, list)) or len(given) != 2:
-        raise ArgumentError(
-            "istft", "input is a pair of real and imaginary parts", got=type(input).__name__
-        )
-    real, imag = input
-    need_tensor("istft", "input", real)
-    need_tensor("istft", "input", imag)
+    real, imag = both_parts("istft", input)
     size, hop, weights = _frame("istft", n_fft, hop_length, win_length, window)
     if len(real.shape) < 2 or real.shape[-2] != size // 2 + 1 or not real.shape[-1]:
         raise ShapeError("istft", f"spectra are [*, {size // 2 + 1}, frames]", got=list(real.shape))

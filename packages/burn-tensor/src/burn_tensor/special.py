@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from math import inf, log, pi
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from burn_backend import TensorBase
 from burn_std import ArgumentError, DTypeError
-from burn_tensor.arguments import Number, as_int, as_number, one_dim
+from burn_tensor.arguments import Number, as_float, as_int, as_number, one_dim
 from burn_tensor.guard import guard_methods
 from burn_tensor.methods import Methods, as_tensor
 
@@ -166,11 +166,10 @@ class SpecialMethods(Methods):
             tensor([6.])
         """
         b = self.b
-        x: Any = other
-        if not isinstance(other, TensorBase):
+        if isinstance(other, TensorBase):
+            x = as_float(other)
+        else:
             x = b.scalar(float(as_number("ldexp", "other", other)), b.default_float)
-        elif not other.dtype.is_float:
-            x = b.cast(other, b.default_float)
         return b.mul(self, b.pow(2.0, x))
 
     # ---- signs --------------------------------------------------------------------------------
@@ -201,9 +200,7 @@ class SpecialMethods(Methods):
             tensor([-1.,  2.])
         """
         b = self.b
-        x = as_tensor(self)
-        if not x.dtype.is_float:
-            x = b.cast(x, b.default_float)
+        x = as_float(self)
         size = b.abs(x)
         if not isinstance(other, TensorBase):
             other = x.new_full((), other)

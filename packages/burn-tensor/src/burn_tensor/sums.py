@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from burn_std import ArgumentError, ShapeError
-from burn_tensor.arguments import Number, need_tensor, one_dim
+from burn_std import ArgumentError
+from burn_tensor.arguments import Number, as_float, need_dim, need_tensor, one_dim
 from burn_tensor.tensor import Tensor
 
 
@@ -80,12 +80,10 @@ def _areas(op: str, y: Tensor, x: Tensor | None, dx: Any, dim: int) -> tuple[int
     need_tensor(op, "y", y)
     if x is not None and dx is not None:
         raise ArgumentError(op, "takes x or dx", got="both")
-    if not y.shape:
-        raise ShapeError(op, "needs a dim", got="rank 0")
+    need_dim(op, y)
     d = one_dim(op, dim, len(y.shape))
     n = y.size(d)
-    if not y.dtype.is_float:
-        y = y.to(y.b.default_float)
+    y = as_float(y)
     heights = (y.narrow(d, 1, max(n - 1, 0)) + y.narrow(d, 0, max(n - 1, 0))) / 2 if n else y
     if x is None:
         return d, heights if dx in (None, 1) else heights * dx

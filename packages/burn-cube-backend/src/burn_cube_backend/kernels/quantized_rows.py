@@ -24,10 +24,10 @@ from burn_cube_backend.payload import CubeTensor
 from burn_cube_backend.quant import QuantTensor
 from burn_std import DType, dtypes as d
 
-# Rows of the left matrix up to which this is faster than to make floats of panels first, of [out,
-# in] and of [in, out]; rows of a tile at most; sums that stay in registers. Eight rows of [out, in]
-# would lie at the same places of the cache, and push each other out.
-FEW_ALONG, FEW_DOWN = 32, 64
+# Rows of the left matrix up to which this is no slower than to make floats of panels first. Rows of
+# a tile at most: eight of [out, in] would lie at the same places of the cache, and push each other
+# out. Sums that stay in registers.
+FEW = 32
 MOST_ALONG, MOST_DOWN, SUMS = 4, 8, 16
 # Work of a vector of bytes in the runtime's unit: to make floats of it, and to multiply each.
 MADE, MULTIPLIED = 4.0, 0.75
@@ -186,13 +186,13 @@ def takes(weight: QuantTensor, rows: int, transpose: bool) -> bool:
         rows: of the left matrix.
         transpose: which of them.
     """
-    if not fits(weight):
+    if not fits(weight) or rows > FEW:
         return False
     if transpose:
-        return rows <= FEW_ALONG
+        return True
     blocks = blocks_of(weight)
     line = -(-weight.shape[1] // (8 // weight.dtype.bits))
-    return rows <= FEW_DOWN and line >= LANES and (blocks.each == 1 or line % LANES == 0)
+    return line >= LANES and (blocks.each == 1 or line % LANES == 0)
 
 
 def product(

@@ -6,7 +6,7 @@ from math import ceil, isfinite, log2
 from typing import NamedTuple
 
 from burn_std import ArgumentError, ShapeError
-from burn_tensor.arguments import as_int
+from burn_tensor.arguments import as_int, need_dim
 from burn_tensor.functional.values import constant, in_dtype, meeting, widened
 from burn_tensor.linalg.factor import svdvals
 from burn_tensor.linalg.matrix import need_matrices
@@ -172,8 +172,7 @@ def vander(x: Tensor, *, N: int | None = None) -> Tensor:
         >>> burn.linalg.vander(burn.tensor([1, 2, 3]), N=3).tolist()
         [[1, 1, 1], [1, 2, 4], [1, 3, 9]]
     """
-    if not x.shape:
-        raise ShapeError("vander", "needs a dim", got="rank 0")
+    need_dim("vander", x)
     count = x.shape[-1] if N is None else as_int("vander", "N", N)
     if count < 1:
         raise ArgumentError("vander", "N is positive", got=count)
