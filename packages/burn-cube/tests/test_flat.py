@@ -67,3 +67,14 @@ def test_every_limit_counts(device, n, grid, index):
     more = np.where(np.arange(27) < 13, 1, 0)
     wanted[:end] = np.where(host[:27] < 0, -1, host[:27] + more)[:end]
     np.testing.assert_array_equal(out.numpy(), wanted)
+
+
+@pytest.mark.parametrize("n", [0, 7, 8, 20])
+def test_a_number_alone_is_a_limit(device, n):
+    """Without checks no length is passed."""
+    x = device.from_numpy(np.arange(24, dtype=np.float32))
+    out = device.zeros(24, float32)
+    limited.launch(device, 3, x, x, out, n, cube_dim=8, bounds="unchecked")
+    device.sync()
+    wanted = np.where(np.arange(24) < n, np.arange(24) * 2, 0)
+    np.testing.assert_array_equal(out.numpy(), wanted)

@@ -28,13 +28,15 @@ class Flat:
         self.guards: dict[Op, bool] = {}
         self.linear: set[Op] = set()
         self.limits: list[Op] = []
+        # Where no access is checked, lengths bound nothing; a launch may not even pass them.
+        checked = kernel.bounds != "unchecked"
         for op in walk(kernel.body):
             limit = self._guard(op)
             if limit is None and op.name in ("load", "store") and is_position(op.args[1]):
                 memory, value = op.args[0], op.args[2] if op.name == "store" else op
                 # Neighbours may reach over an end that the position is below of.
                 whole = isinstance(memory.type.elem, Vector) or not isinstance(value.type, Vector)
-                if memory.name == "param" and whole:
+                if memory.name == "param" and whole and checked:
                     self.linear.add(op)
                     limit = memory
             if limit is not None and limit not in self.limits:
