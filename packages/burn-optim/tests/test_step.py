@@ -222,3 +222,35 @@ def test_an_update_that_leaves_something_out_is_told_so(pair):
         Half(lr=0.1).step(model, model.gradients(*GRADS[0]))
     for a, b in zip(before, _values(model), strict=True):
         assert np.array_equal(a, b)
+
+
+def test_what_a_captured_step_looks_at_follows_states_and_settings(pair):
+    model, optimizer = pair(), Adam(lr=0.1)
+
+    def step():
+        optimizer.step(model, model.gradients(*GRADS[0]))
+
+    step()
+    names = ("exp_avg", "exp_avg_sq", "step")
+    for change in (
+        lambda: None,
+        lambda: optimizer._state.update({p: dict(s) for p, s in optimizer._state.items()}),
+        lambda: optimizer.load_state_dict(model, optimizer.state_dict(model)),
+        lambda: optimizer.add_group("a", lr=0.5),
+        step,
+    ):
+        change()
+        owners = [optimizer, *(g.optimizer for g in optimizer.groups)]
+        states = [s for o in owners for s in o._state.values()]
+        want = {id(t): t for s in states for t in s.values()}
+        got = optimizer.step_tensors()
+        assert [*map(id, got)] == [*want]
+        assert [*map(id, optimizer.step_tensors())] == [*want]
+    optimizer.eps, optimizer.lr = 0.25, 0.75
+    vars(optimizer)["mine"] = names
+    settings = optimizer.step_settings()
+    assert any(v is optimizer.eps for v in settings)
+    assert any(v is names for v in settings)
+    assert not any(v is optimizer.lr for v in settings)
+    del vars(optimizer)["mine"]
+    assert len(optimizer.step_settings()) == len(settings) - 1

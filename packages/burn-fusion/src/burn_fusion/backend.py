@@ -25,7 +25,7 @@ from burn_fusion.segment import Holder, Poison, Segment, Value, axis_classes
 from burn_fusion.step import StepLog
 from burn_fusion.watching import Watched
 from burn_fusion.whole import WholeStep
-from burn_ir import CATALOG, Entry, Program, Runtime, Spec
+from burn_ir import Entry, Program, Runtime, Spec
 from burn_std import PLAIN, CaptureError, DType
 
 # Classes whose slots generated functions read.
@@ -439,11 +439,8 @@ def _scalar_checks(entry: Entry, constants: dict[str, Any]) -> list[str]:
     if scalars:
         constants |= {"CHECK": check_scalar, "MOST": 2**64 - 1, "LEAST": -(2**63)}
     # Native code calls nothing but for its value.
-    return [
-        f"if {s}.__class__ is not FLOAT and ({s}.__class__ is not INT or {s} > MOST or {s} < LEAST): "
-        f"ok_ = CHECK({entry.name!r}, {s!r}, {s})"
-        for s in scalars
-    ]
+    odd = "{0}.__class__ is not FLOAT and ({0}.__class__ is not INT or {0} > MOST or {0} < LEAST)"
+    return [f"if {odd.format(s)}: ok_ = CHECK({entry.name!r}, {s!r}, {s})" for s in scalars]
 
 
 # Where a value stands among those of a segment; one from outside is taken in the first time.

@@ -57,10 +57,8 @@ def rebound(objects: Sequence[Any], payloads: Sequence[Any]) -> list[Any]:
             left.append((obj, payload))
             continue
         old: Any = obj.v
-        if old.__class__ is Value and old.seg is seg:
-            seg.rebinds.append((ref(obj), old.slot, obj.b, obj.node))
-        else:
-            seg.rebinds.append((ref(obj), old, obj.b, obj.node))
+        same = old.__class__ is Value and old.seg is seg
+        seg.rebinds.append((ref(obj), old.slot if same else old, obj.b, obj.node))
     return left
 
 

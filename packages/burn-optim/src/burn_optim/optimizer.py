@@ -18,7 +18,7 @@ from burn_core import Module, Parameter, ParamGroup, Selector, group_of
 from burn_optim.gradients import Gradients
 from burn_optim.loans import Loans
 from burn_optim.placing import moved, plain_context, snapshot
-from burn_optim.ready import Owned, Part, Parts
+from burn_optim.ready import Owned, Part, Parts, public
 from burn_std import (
     ArgumentError,
     Closed,
@@ -513,8 +513,7 @@ class Optimizer(Closed):
 
     def step_tensors(self) -> list[Tensor]:
         """Return the tensors that a step reads and rebinds, each once, in a fixed order."""
-        states = [s for owner in self._every() for s in owner._state.values()]
-        return list({id(t): t for state in states for t in state.values()}.values())
+        return self._parts.tensors([o._state for o in self._every()])
 
     def step_rates(self) -> list[float]:
         """Return the learning rates that a step takes when none is given."""
@@ -526,12 +525,14 @@ class Optimizer(Closed):
 
     def step_settings(self) -> list[Any]:
         """Return what else a step depends on, one object each."""
-        settings = [v for o in self._every() for k, v in vars(o).items()
-                    if k not in ("lr", "groups") and not k.startswith("_")]  # fmt: skip
+        every = self._every()
+        settings = [v for o in every for v in public(tuple(vars(o)))(vars(o))]
         # Whose state it has, too: that is the order of the tensors.
-        return [*settings, *self.groups, *(p for o in self._every() for p in o._state)]
+        return [*settings, *self.groups, *(p for o in every for p in o._state)]
 
     def _every(self) -> list[Optimizer]:
+        if not self.groups:
+            return [self]
         return [self, *(g.optimizer for g in self.groups if g.optimizer is not self)]
 
     # ---- state --------------------------------------------------------------------------------

@@ -8,6 +8,8 @@ kept, which are those of the states: what else a module holds is none of an opti
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import lru_cache
+from operator import is_, itemgetter
 from typing import TYPE_CHECKING, Any, Self
 
 from burn_core import Parameter
@@ -30,6 +32,19 @@ class _Held:
         # Alive, so that no other object can get the place of one of them.
         self._kept = [(d, [*d.values()]) for d in dicts]
         self.same: Callable[[], bool] = backend.same_objects(dicts)
+
+
+@lru_cache(maxsize=256)
+def public(names: tuple[str, ...]) -> Callable[[dict[str, Any]], tuple[Any, ...]]:
+    """Return what reads the settings among the attributes of an optimizer, in their order.
+
+    Args:
+        names: of all attributes.
+    """
+    own = [k for k in names if k not in ("lr", "groups") and not k.startswith("_")]
+    if len(own) < 2:
+        return lambda attributes: tuple([attributes[k] for k in own])
+    return itemgetter(*own)
 
 
 class Part:
@@ -81,6 +96,9 @@ class Parts:
         self._missing: list[int] = []
         self._held: _Held | None = None
         self._parts: list[Part] = []
+        self._states: _Held | None = None
+        self._stores: list[dict[Parameter, dict[str, Tensor]]] = []
+        self._tensors: list[Tensor] = []
 
     def __reduce__(self) -> tuple[type[Self], tuple[()]]:
         # A copy of an optimizer works it out anew: this is of the objects it was copied from.
@@ -102,6 +120,23 @@ class Parts:
             if getattr(p.v, "dtype", None) is not dtype:  # a lazy parameter holds nothing yet
                 return None
         return self._parts if held.same() else None
+
+    def tensors(self, stores: list[dict[Parameter, dict[str, Tensor]]]) -> list[Tensor]:
+        """Return the tensors of states, each once, in a fixed order; nobody changes the list.
+
+        Args:
+            stores: states by parameter, of an optimizer and of those of its groups.
+        """
+        known = self._stores
+        alike = len(known) == len(stores) and all(map(is_, known, stores))
+        if not alike or self._states is None or not self._states.same():
+            states = [s for store in stores for s in store.values()]
+            found = [t for s in states for t in s.values()]
+            self._tensors = [*{id(t): t for t in found}.values()]
+            self._stores = stores
+            held = _Held(found[0].b.resource.backend, [*stores, *states]) if found else None
+            self._states = held
+        return self._tensors
 
     def keep(
         self, optimizer: Optimizer, owned: Owned, missing: list[int], parts: list[Part]
