@@ -327,7 +327,8 @@ def test_what_comes_often_is_compiled_in_some_runs_and_not_in_one(
         monkeypatch.setattr(module, "perf_counter", iter([0.0, 0.0, 1.0, 1.0]).__next__)
         assert (x * 2 + x).tolist() == [3.0, 6.0]
         assert len(recorder.waiting) == left
-    assert is_native(d.context.mul) and is_native(recorder.ran)
+    made = [recorder.taken, recorder.opened, recorder.scalar, recorder.rebound, recorder.ran]
+    assert all(map(is_native, [*made, d.context.mul, d.context.numbers]))
 
 
 @pytest.mark.parametrize("mode", ["off", "always"])

@@ -57,8 +57,9 @@ def rebound(objects: Sequence[Any], payloads: Sequence[Any]) -> list[Any]:
             left.append((obj, payload))
             continue
         old: Any = obj.v
-        same = old.__class__ is Value and old.seg is seg
-        seg.rebinds.append((ref(obj), old.slot if same else old, obj.b, obj.node))
+        if old.__class__ is Value and old.seg is seg:
+            old = old.slot
+        seg.rebinds.append((ref(obj), old, obj.b, obj.node))
     return left
 
 
