@@ -10,7 +10,7 @@ import pytest
 import burn
 from burn import nn, optim
 from burn_cube_backend import replay
-from burn_cube_backend.kernels import recurrent as kernels
+from burn_cube_backend.kernels import recurrent as kernels, recurrent_weights as weights
 from burn_cube_backend.memory_plan import arranged
 
 F = burn.functional
@@ -59,6 +59,47 @@ def test_tiles_of_all_widths(
             expected = layer("flex", cell, sizes, reverse, ends)
             for a, b in zip(layer("eager-cpu", cell, sizes, reverse, ends), expected, strict=True):
                 assert np.abs(a - b).max() <= 2e-5 * max(1.0, np.abs(b).max())
+
+
+# Several pieces of steps, tiles that begin earlier, rows of their own for every thread and too few.
+@pytest.mark.parametrize("registers", sorted({REGISTERS, (32, 2)}))
+@pytest.mark.parametrize("cell", ["lstm", "gru", "rnn_tanh"])
+def test_long_sequences(
+    cell: str, registers: tuple[int, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in (kernels, weights):
+        monkeypatch.setattr(module, "registers", lambda: registers)
+    for batch, ends in ((26, None), (3, [67, 1, 130])):
+        for reverse in (False, True):
+            sizes = (67, batch, 70, 45)
+            expected = layer("flex", cell, sizes, reverse, ends)
+            for a, b in zip(layer("eager-cpu", cell, sizes, reverse, ends), expected, strict=True):
+                assert np.abs(a - b).max() <= 2e-5 * max(1.0, np.abs(b).max())
+
+
+@pytest.mark.parametrize("frozen", [(0,), (1,), (0, 1), (2, 3), (0, 1, 2, 3)])
+@pytest.mark.parametrize("cell", ["lstm", "gru"])
+def test_weights_that_want_no_gradient(cell: str, frozen: tuple[int, ...]) -> None:
+    dice, rows = np.random.default_rng(2), CELLS[cell] * 6
+    shapes = [(rows, 5), (rows, 6), (rows,), (rows,)]
+    arrays = [dice.standard_normal(s).astype(np.float32) * 0.3 for s in shapes]
+    x, h = (dice.standard_normal(s).astype(np.float32) for s in ((9, 4, 5), (4, 6)))
+    made = []
+    for place, still in (("eager-cpu", frozen), ("flex", ())):
+        device = burn.device(place).autodiff()
+        plain = device.without_autodiff()
+        given = [
+            burn.tensor(a, device=plain) if k in still else
+            burn.tensor(a, device=device).require_grad() for k, a in enumerate(arrays)
+        ]  # fmt: skip
+        start = burn.tensor(h, device=device).require_grad()
+        cells = start if cell == "lstm" else None
+        out, _, _ = F.recurrent(burn.tensor(x, device=plain), start, cells, *given, cell=cell)
+        grads = (out * out).sum().backward()
+        wanted = [t for k, t in enumerate(given) if k not in frozen]
+        made.append([t.grad(grads).numpy() for t in (start, *wanted)])
+    for a, b in zip(*made, strict=True):
+        assert np.abs(a - b).max() <= 2e-5 * max(1.0, np.abs(b).max())
 
 
 class Last(nn.Module):  # type: ignore[misc]
