@@ -227,12 +227,14 @@ def test_blocks_in_generators_end_in_any_order(resource):
     second.close()
     assert current_scope().is_plain and vars(ctx)["add"] is plain
     devices = [Device(resource), Device(Resource("o", "o", Lists(), 0))]
-    first, second = _generator(devices[0], seen), _generator(devices[1], seen)
-    next(first), next(second)
-    first.close()
-    assert Device.default() is devices[1]
-    second.close()
-    assert Device.default() not in devices
+    around = Device(Resource("around", "around", Lists(), 0))
+    with around:
+        first, second = _generator(devices[0], seen), _generator(devices[1], seen)
+        next(first), next(second)
+        first.close()
+        assert Device.default() is devices[1]
+        second.close()
+        assert Device.default() is around
 
 
 def test_a_generator_may_be_closed_by_another_thread_or_context(resource):
