@@ -162,3 +162,17 @@ def test_masks_are_numpys(device: Any, shape: Any, random: Any) -> None:
     want[mask] = -1
     a[m] = -1
     np.testing.assert_array_equal(a.numpy(), want)
+
+
+@pytest.mark.parametrize("name", ["relu", "relu6"])
+def test_a_negative_zero_stays_one(device: Any, name: str) -> None:
+    # In every place of a vector, and of what is left of one.
+    given = np.tile(np.array([-0.0, 0.0, -1.0, 2.0, np.nan], np.float32), 7)
+    want = np.tile(np.array([-0.0, 0.0, 0.0, 2.0, np.nan], np.float32), 7)
+    x = burn.tensor(given, device=device)
+    made = getattr(burn.functional, name)(x).numpy()
+    assert np.array_equal(made, want, equal_nan=True)
+    assert np.array_equal(np.signbit(made), np.signbit(want))
+    leaf = burn.tensor(given, device=device.autodiff()).require_grad()
+    slope = leaf.grad(getattr(burn.functional, name)(leaf).sum().backward()).numpy()
+    assert np.array_equal(slope[:4], [0, 0, 0, 1])

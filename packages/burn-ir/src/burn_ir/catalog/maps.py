@@ -70,10 +70,11 @@ op("gelu", "x", "approximate", r.gelu, "map",
    "x Phi(x); approximate is none (erf) or tanh", accepts="float", derived="maps",
    expr="0.5 * x * (1 + tanh(0.7978845608028654 * (x + 0.044715 * (x * (x * x)))))"
         " if approximate == 'tanh' else 0.5 * x * (1 + erf(x * 0.7071067811865476))")
-op("relu", "x", "", r.unary("relu", "numeric"), "map", "max(x, 0)", accepts="numeric",
-   expr="where(x <= 0, 0, x)", edges="nan_propagates", derived="maps")
-op("relu6", "x", "", r.unary("relu6", "numeric"), "map", "clamp(x, 0, 6)", accepts="numeric",
-   expr="where(x <= 0, 0, where(x >= 6, 6, x))", edges="nan_propagates", derived="maps")
+op("relu", "x", "", r.unary("relu", "numeric"), "map", "max(x, 0); -0.0 stays", accepts="numeric",
+   expr="where(x < 0, 0, x)", edges="nan_propagates", derived="maps")
+op("relu6", "x", "", r.unary("relu6", "numeric"), "map", "clamp(x, 0, 6); -0.0 stays",
+   accepts="numeric", expr="where(x < 0, 0, where(x >= 6, 6, x))", edges="nan_propagates",
+   derived="maps")
 op("hardtanh", "x", "low@ high@", r.unary("hardtanh", "numeric"), "map",
    "clamp(x, low, high) with zero gradient at the bounds", accepts="numeric",
    expr="where(x <= low, low, where(x >= high, high, x))", edges="nan_propagates", derived="maps")
