@@ -72,11 +72,14 @@ class _State(NamedTuple):
 
 # Entries are kept one by one, not as what held before each: blocks in generators end in any order,
 # and in other threads than they began in.
-_STATE: ContextVar[_State] = ContextVar("burn_scope", default=_State())  # noqa: B039 - immutable
+_OUTSIDE = _State()
+_STATE: ContextVar[_State] = ContextVar("burn_scope", default=_OUTSIDE)
 
 
 def _state(entries: Iterable[_Entry]) -> _State:
-    left = tuple(e for e in entries if not e.closed)
+    left = tuple([e for e in entries if not e.closed])
+    if not left:
+        return _OUTSIDE
     scope = _PLAIN
     for entry in left:
         scope = entry.block.inside(scope)
@@ -90,7 +93,10 @@ class _Open:
 
 def current() -> Scope:
     """Return the scope that holds here."""
-    scope, entries = _STATE.get()
+    state = _STATE.get()
+    if state is _OUTSIDE:
+        return _PLAIN
+    scope, entries = state
     for entry in entries:
         if entry.closed:  # elsewhere: by another thread, or under a task that it outlived
             return _state(entries).scope
