@@ -302,3 +302,18 @@ def test_what_a_waiting_task_raises_is_not_taken_for_an_empty_list() -> None:
     with pytest.raises(IndexError):
         recorder.work()
     assert not recorder.waiting
+
+
+def test_the_backward_of_a_layer_on_rows_records_what_it_needs() -> None:
+    device = burn.device("fusion-flex").autodiff()
+    layer = burn.nn.Linear(3, 2, device=device)
+    x = burn.ones(4, 3, device=device).require_grad()
+    device.flush()
+    grads = layer(x).backward(burn.ones(4, 2, device=device))
+    program, _ = device.resource.backend.recorded()
+    names = [op.name for op in program.ops if op.name != "full"]
+    assert names == ["linear", "matmul", "permute", "matmul", "sum"]
+    assert layer.bias.grad(grads).tolist() == [4.0, 4.0]
+    assert layer.weight.grad(grads).tolist() == [[4.0] * 3] * 2
+    rows = layer(burn.ones(2, 2, 3, device=device)).sum().backward()
+    assert layer.weight.grad(rows).tolist() == [[4.0] * 3] * 2
