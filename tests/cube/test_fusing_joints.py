@@ -15,6 +15,7 @@ from burn_cube import client
 from burn_cube_backend.engine import Engine
 from burn_cube_backend.fused import FusedMap
 from burn_cube_backend.fused_joints import MOST_BOXES, FusedJoints, Written
+from burn_cube_backend.geometry import is_dense
 from burn_cube_backend.kernels.cross_entropy import (
     cross_entropy,
     cross_entropy_backward,
@@ -223,6 +224,24 @@ def test_a_loss_takes_what_makes_its_scores_and_what_is_made_of_its_gradient() -
         ["mul", "cross_entropy"],
         ["mul", "cross_entropy_backward", "mul"],
     ]
+
+
+@pytest.mark.parametrize("device", ["cpu", "opencl"])
+def test_what_is_made_of_a_gradient_lies_as_a_map_would_write_it(device: str) -> None:
+    """Sums of a GPU go by the order in memory: a bias in front of the loss had other bits."""
+    x = burn.tensor(
+        RNG.standard_normal((3, 4, 5)).astype(np.float32), device=burn.device(device).autodiff()
+    ).require_grad()
+    y = burn.tensor(RNG.integers(0, 4, (3, 5)), device=burn.device(device))
+
+    def slope(x: Any, y: Any) -> Any:
+        return x.grad(F.cross_entropy(x * 0.5, y).backward())
+
+    names = [[n for n in k if n != "full"] for k in kernels(slope, x, y)]
+    assert ["mul", "cross_entropy_backward", "mul"] in names
+    found = slope(x, y)
+    found.device.flush()
+    assert is_dense(found.shape, found.v.buf.strides)
 
 
 def test_a_loss_with_other_numbers_hands_nothing_wrong_on() -> None:

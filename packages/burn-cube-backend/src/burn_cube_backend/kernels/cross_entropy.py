@@ -26,6 +26,7 @@ from burn_cube_backend.kernels.epilogue import (
     out_of,
 )
 from burn_cube_backend.kernels.maps import converted, wide
+from burn_cube_backend.kernels.orders import asks_last
 from burn_cube_backend.kernels.rows import At, Layout, Row, layout, row_code, run_rows
 from burn_cube_backend.kernels.watch import Watch
 from burn_cube_backend.payload import CubeTensor
@@ -516,4 +517,8 @@ def entropy_gradient(
     work = call.classes * (1.5 if known else 4.0)
     run_rows(engine, gradient_kernel, (spec,), call.rows, work, args)
     back = sorted(range(len(call.turned)), key=call.turned.__getitem__)
-    return out.view(tuple(out.shape[k] for k in back), tuple(out.strides[k] for k in back))
+    made = out.view(tuple(out.shape[k] for k in back), tuple(out.strides[k] for k in back))
+    if then is None or call.dim == len(x.shape) - 1:
+        return made
+    # A map by itself would have written rows, and sums go by the order in memory.
+    return made if asks_last(engine, made) else engine.row_major(made)
