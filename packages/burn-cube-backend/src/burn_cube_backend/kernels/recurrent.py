@@ -12,7 +12,7 @@ from burn_cube_backend.engine import Engine
 from burn_cube_backend.geometry import is_dense
 from burn_cube_backend.kernels.create import filled
 from burn_cube_backend.kernels.maps import HALVES, converted, copied
-from burn_cube_backend.kernels.narrow import registers, vector_cost
+from burn_cube_backend.kernels.narrow import cut, registers, vector_cost
 from burn_cube_backend.kernels.recurrent_code import (
     SUMS,
     Spec,
@@ -27,8 +27,6 @@ from burn_std import DType, dtypes as d
 
 # Rows of the weights per element of the state.
 GATES = {"lstm": 4, "gru": 3, "rnn_tanh": 1, "rnn_relu": 1}
-# Rows of a block at least, where there are more blocks so that all threads have as many.
-LEAST_ROWS = 4
 
 
 class Tiles:
@@ -37,10 +35,7 @@ class Tiles:
     Attributes:
         lanes: elements of a vector.
         vectors: of a tile.
-        blocks: of rows.
-        rows: of a block; some have one more.
-        parts: of the blocks, one for each thread: what it wrote in one step it reads in the next,
-            out of its own cache. One if there are too few rows.
+        rows: how rows are cut.
         count: cubes.
     """
 
@@ -52,19 +47,14 @@ class Tiles:
         self.vectors = min(SUMS, hidden // self.lanes) if many else 1
         self.width = self.lanes * self.vectors
         self.tiles = -(-hidden // self.width)
-        threads = engine.client.properties.units
-        self.batch, self.blocks, self.parts = batch, -(-batch // most), 1
-        even = -(-self.blocks // threads) * threads
-        if even == self.blocks or batch >= even * LEAST_ROWS:
-            self.blocks, self.parts = even, threads
-        self.rows = batch // self.blocks
+        self.rows = cut(batch, most)
         self.hidden = hidden
-        self.count = self.tiles * self.blocks
+        self.count = self.tiles * self.rows.blocks
 
     def spec(self, cell: str, masked: bool, *options: bool) -> Spec:
         """Return what a kernel depends on."""
         return Spec(
-            cell, self.dtype, self.lanes, self.vectors, self.rows, self.batch % self.blocks > 0,
+            cell, self.dtype, self.lanes, self.vectors, self.rows.rows, self.rows.longer > 0,
             masked, options,
         )  # fmt: skip
 
@@ -94,9 +84,8 @@ class Tiles:
     def run(self, make: Any, spec: Spec, depth: int, args: list[Any]) -> None:
         """Launch a step."""
         program: Any = self.engine.loaded(make, (spec,))
-        program.cost = max(1.0, vector_cost(self.rows) * depth * SUMS)
-        program.even = self.parts > 1
-        last = (self.batch, self.blocks, self.parts)
+        program.cost = max(1.0, vector_cost(self.rows.rows) * depth * SUMS)
+        last = (self.rows.blocks, self.rows.longer)
         self.engine.start(program, (self.count, 1, 1), [*args, *last])
 
 

@@ -27,7 +27,7 @@ class Spec(NamedTuple):
         dtype: of all tensors.
         lanes: elements of a vector.
         vectors: neighbouring vectors of the state in a tile.
-        rows: rows of a tile; some tiles have one more if there are `longer` ones.
+        rows: rows of a tile; the first tiles have one more if there are `longer` ones.
         longer: whether there are.
         masked: sequences end at lengths of their own.
         options: what else there is, by the kernel: biases, gradients, results that are kept.
@@ -113,21 +113,14 @@ class _Step:
         return made
 
     def tiles(self, hidden: Val, body: Callable[[Val, list[Val], Val], None]) -> None:
-        """Run the body for the tile of this cube: its number, its rows, its first lane.
-
-        Cubes of one part of the blocks of rows follow each other, those of one tile among them.
-        """
+        """Run the body for the tile of this cube: its number, its rows, its first lane."""
         code, s = self.code, self.s
-        batch, blocks, parts = code.place("batch"), code.place("blocks"), code.place("parts")
-        each = blocks // parts
-        tiles = (hidden + (s.width - 1)) // s.width
+        blocks, longer = code.place("blocks"), code.place("longer")
         number = code.special("cube_pos")
-        part = number // (each * tiles)
-        rest = number - part * (each * tiles)
-        tile = rest // each
-        block = part * each + rest - tile * each
+        tile = number // blocks
+        block = number - tile * blocks
         lane = (tile * s.width).call("min", hidden - s.width)
-        first = block * batch // blocks
+        first = block * s.rows + block.call("min", longer)
 
         def rows(count: int) -> None:
             body(tile, [first + r for r in range(count)], lane)
@@ -135,7 +128,7 @@ class _Step:
         if not s.longer:
             rows(s.rows)
             return
-        with code.when((block + 1) * batch // blocks - first > s.rows) as branch:
+        with code.when(block < longer) as branch:
             rows(s.rows + 1)
         with code.otherwise(branch):
             rows(s.rows)

@@ -98,9 +98,6 @@ class CpuProgram(Program):
 
     Attributes:
         kernel: what was compiled.
-        cost: of a cube, for the choice of how many a thread takes at a time.
-        even: every thread takes its share at once, cubes that follow each other: what a launch
-            leaves in its cache serves the next one.
     """
 
     def __init__(self, runtime: CpuRuntime, kernel: Kernel, address: int) -> None:
@@ -112,7 +109,6 @@ class CpuProgram(Program):
         self._size = self._packer.struct.size
         # Of a cube; a caller that knows better may set it.
         self.cost = cost_of(kernel) * kernel.cube_size
-        self.even = False
         self._local = threading.local()
         names = {op.name for op in walk(kernel.body)}
         self._prints = "print" in names
@@ -141,8 +137,6 @@ class CpuProgram(Program):
         cost, threads = self.cost, self.runtime.threads
         if total * cost < ALONE or threads < 2:
             return total
-        if self.even:
-            return -(-total // threads)
         # No chunk so small that taking it shows; of long work eight for each thread, so that all
         # end together.
         grain = max(1, int(CHUNK / cost), total // (threads * 64))
