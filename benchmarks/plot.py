@@ -104,7 +104,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("files", nargs="*", type=Path)
     given = parser.parse_args().files
-    for file in given or [RESULTS / "workloads.json", RESULTS / "gpu_programs-h200.json"]:
+    names = ("workloads", "gpu_programs-h200", "gpu_programs-h200-tf32")
+    for file in given or [RESULTS / f"{name}.json" for name in names]:
         found = json.loads(file.read_text())
         facts = found.get("facts", found)
         where = facts.get("hardware") or f"{facts['cpus']} cores, {facts['machine']}"

@@ -56,6 +56,22 @@ def test_a_setting(device):
     assert said.old != said.new and 16 <= said.plans <= 20
 
 
+def test_parts_of_a_long_program_are_no_rounds(device):
+    x = burn.ones(2, 3, 4, device=device)
+    axes = list(itertools.permutations(range(3)))
+    recorder = device.resource.backend.recorder
+
+    def long(_: int) -> None:
+        for k in range(36):
+            y = (x + 1).exp().log().abs()
+            y = y.permute(*axes[k % 6]).permute(*axes[k // 6 % 6]) * 2
+            recorder.cut(recorder.tls.h)
+        y.sum().item()
+
+    assert not _said(long, 2)
+    assert device.resource.backend.report()["plans"] >= 36
+
+
 def test_more_operations_in_each_round(device):
     x = burn.ones(4, device=device)
 

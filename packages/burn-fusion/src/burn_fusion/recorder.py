@@ -201,7 +201,11 @@ class Recorder:
 
     def cut(self, holder: Holder) -> None:
         """Flush the thread's segment at the start of an operation."""
-        self.flush(holder.seg)
+        self.tls.cut = True
+        try:
+            self.flush(holder.seg)
+        finally:
+            self.tls.cut = False
 
     def content_cut(self, vals: list[Value]) -> bool:
         """Return whether to cut here, by a test of the last operations.
@@ -434,7 +438,9 @@ class Recorder:
         else:
             plan = self.new_plan(vals[:count], ext, live, donate)
             program = (codes, known.specs)
-            self.churn.made(program, live, self.flushes)
+            # The parts of one long program are alike, and no rounds of a loop.
+            if not self.tls.cut:
+                self.churn.made(program, live, self.flushes)
             self._remember(count)
             known = self.programs.setdefault(program, known)
         known[key] = plan

@@ -154,11 +154,18 @@ class Holder:
 
 
 class Local(threading.local):
-    """The holder of the current thread, for one resource, and the log of a step it captures."""
+    """What one thread has of a resource.
+
+    Attributes:
+        h: the holder of its segment.
+        log: of a step that it captures.
+        cut: a segment runs because it is long, and its program goes on.
+    """
 
     def __init__(self, register: Callable[[Holder], None]) -> None:
         self.h = Holder()
         self.log: Any = None
+        self.cut = False
         register(self.h)
 
 
