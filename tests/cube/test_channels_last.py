@@ -90,6 +90,25 @@ def test_values_are_those_of_rows_and_the_order_stays(name: str, device: str) ->
             assert out.numpy().tobytes() == want.tobytes()
 
 
+def test_results_of_one_kernel_each_lie_as_they_would_alone() -> None:
+    """Sums go by the order in memory: what nothing with channels last goes into lies in rows."""
+    shape, found = (2, 5, 12, 14), {}
+    a, b, c = image(*shape), image(*reversed(shape)).reshape(shape), image(*shape) * 2
+    for name in (KEEPING_EAGER, KEEPING):
+        device = keeping(name)
+        for _ in range(4):  # recorded, noted, replayed
+            x, y, z = sent(a, device, False), sent(b, device, False), sent(c, device)
+            rows = x * y + 1
+            both = (rows * z).tanh()
+            found[name] = [(is_last(v), v.numpy(), v.sum().numpy()) for v in (both, rows)]
+            assert [last for last, *_ in found[name]] == [True, False]
+            rows = x - y
+            both = rows + z
+            assert [is_last(v) for v in (rows, both)] == [False, True]
+    for one, other in zip(*found.values(), strict=True):
+        assert [v.tobytes() for v in one[1:]] == [v.tobytes() for v in other[1:]]
+
+
 def test_gradients_of_a_network_keep_the_order() -> None:
     def run(device: Device, last: bool) -> list[Any]:
         burn.manual_seed(0)

@@ -207,10 +207,14 @@ class FusedMap(GroupKernels):
         lines = [broadcast_strides(x.shape, x.strides, shape) for x in arrays]
         # The number of a place is drawn by where it stands, not where it lies.
         own = row_major(shape) if drawn else result_strides(self.engine, shape, lines)
+        owns = (own,) * results
+        if results > 1 and is_last(shape, own):
+            # One that nothing with channels last goes into lies in rows.
+            geometry = Geometry(self.engine, self.reading, tensors, {})
+            owns = tuple([geometry.own(p) for p in self.group.outputs])
         walks = Walks(
-            shape, lines, (0,) * len(arrays), [own] * results, (0,) * results, (shape,) * results,
-            (own,) * results,
-        )  # fmt: skip
+            shape, lines, (0,) * len(arrays), [*owns], (0,) * results, (shape,) * results, owns
+        )
         if not drawn and is_last(shape, own):
             walks = walks.in_order()
         return self.launch_on(walks, arrays, tuple([x.buf is None for x in tensors]), absent, drawn)

@@ -227,7 +227,7 @@ class Geometry:
             offsets.append(x.offset)
         outs = []
         for p, path in self.reading.outputs:
-            own = CubeTensor(None, self.shapes[p], self._own(p), d.uint8)
+            own = CubeTensor(None, self.shapes[p], self.own(p), d.uint8)
             outs.append(self._seen(own, path, where))
         seen = [x for x in (*arrays, *outs) if x is not None]
         if len(seen) < len(arrays) + len(outs):
@@ -240,12 +240,12 @@ class Geometry:
             [x.strides for x in seen[len(arrays) :]],
             tuple(x.offset for x in seen[len(arrays) :]),
             tuple(self.shapes[p] for p, _ in self.reading.outputs),
-            tuple(self._own(p) for p, _ in self.reading.outputs),
+            tuple(self.own(p) for p, _ in self.reading.outputs),
         )
         first, _ = self.reading.outputs[0]
-        return made.in_order() if is_last(self.shapes[first], self._own(first)) else made
+        return made.in_order() if is_last(self.shapes[first], self.own(first)) else made
 
-    def _own(self, p: int) -> Ints:
+    def own(self, p: int) -> Ints:
         """Return the strides of a result."""
         shape = self.shapes[p]
         return self.lies[p] if is_last(shape, self.lies[p]) else dense(shape)
