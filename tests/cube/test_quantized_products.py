@@ -200,3 +200,21 @@ def test_units_of_a_gpu_read_several_bytes_at_once(bits: int, width: int) -> Non
     text = emit_cuda(quantized_units.columns_kernel(spec._replace(odd=False)))
     assert "quantized_unit_columns" in text
     assert text.count("__syncthreads") >= 6
+
+
+@pytest.mark.parametrize("device", ["eager-cpu", "cpu"])
+@pytest.mark.parametrize("how", ["turned", "expanded"])
+def test_scales_may_be_views(device: str, how: str) -> None:
+    plain, rng = burn.device(device), np.random.default_rng(3)
+    w = burn.tensor(rng.standard_normal((40, 128)).astype(np.float32), device=plain)
+    if how == "turned":
+        s = burn.tensor(rng.uniform(0.02, 0.06, (2, 40)).astype(np.float32), device=plain)
+        q = w.quantize(burn.quantized(8, block=64), scale=s.transpose(0, 1))
+    else:
+        s = burn.tensor([[0.05]], device=plain).expand(40, 1)
+        q = w.quantize(burn.quantized(8, block=128), scale=s)
+    x = burn.tensor(rng.standard_normal((3, 128)).astype(np.float32), device=plain)
+    y = burn.tensor(rng.standard_normal((3, 40)).astype(np.float32), device=plain)
+    floats = q.dequantize()
+    for made, want in ((F.linear(x, q), F.linear(x, floats)), (y @ q, y @ floats)):
+        np.testing.assert_allclose(made.numpy(), want.numpy(), rtol=1e-4, atol=1e-4)

@@ -154,3 +154,15 @@ def test_steps_are_the_same_at_once_recorded_and_captured(
         for a, b in zip(trained("cpu", cls, hidden, captured), expected, strict=True):
             np.testing.assert_array_equal(a, b)
     assert any(met) == (cls is nn.LSTM and hidden == 32)
+
+
+def test_lengths_may_be_a_part_of_others() -> None:
+    device = burn.device("cpu")
+    layer = burn.nn.GRU(2, 2, device=device)
+    x = burn.tensor(
+        np.random.default_rng(5).standard_normal((4, 2, 2)).astype(np.float32), device=device
+    )
+    whole = burn.tensor(np.array([4, 4, 1, 2]), device=device)
+    alone = burn.tensor(np.array([1, 2]), device=device)
+    found, want = (layer(x, lengths=n)[0].numpy() for n in (whole[2:4], alone))
+    assert found.tobytes() == want.tobytes()

@@ -216,6 +216,12 @@ def _tile(rows: int, most: int) -> int:
     return min(most, 1 << (rows - 1).bit_length())
 
 
+def _scales(engine: Engine, weight: QuantTensor) -> list[CubeTensor | None]:
+    """Return scales and zero points row by row, as kernels read them; users may give views."""
+    zero = None if weight.zero is None else engine.row_major(weight.zero)
+    return [engine.row_major(weight.scale), zero]
+
+
 def _down(
     engine: Engine, x: CubeTensor, weight: QuantTensor, bias: CubeTensor | None
 ) -> CubeTensor:
@@ -229,7 +235,7 @@ def _down(
     )
     out = engine.empty((rows, extent), d.float32)
     tiles = -(-rows // tile)
-    parts = [out, x, weight.values, weight.scale, weight.zero, bias]
+    parts = [out, x, weight.values, *_scales(engine, weight), bias]
     offsets = [0 if t is None else t.offset for t in parts[1:]]
     args = [
         *[t.buf for t in parts if t is not None], rows, depth, blocks.line, tiles, *x.strides,
@@ -260,7 +266,7 @@ def _along(
     )  # fmt: skip
     out = engine.empty((rows, extent), d.float32)
     tiles = -(-rows // tile)
-    parts = [out, left, weight.values, weight.scale, weight.zero, bias]
+    parts = [out, left, weight.values, *_scales(engine, weight), bias]
     offsets = [0 if t is None else t.offset for t in parts[1:]]
     args = [
         *[t.buf for t in parts if t is not None], rows, elements, depth // per, extent, tiles,

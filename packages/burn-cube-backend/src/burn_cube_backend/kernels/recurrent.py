@@ -98,6 +98,12 @@ def _nothing(engine: Engine, dtype: DType) -> CubeTensor:
     return engine.empty((0,), dtype)
 
 
+def ends_of(engine: Engine, lengths: CubeTensor) -> CubeTensor:
+    """Return the lengths of sequences from the beginning of their memory, as kernels read them."""
+    ends = engine.row_major(converted(engine, lengths, d.int64))
+    return copied(engine, ends) if ends.offset else ends
+
+
 def in_f32(fn: Callable[..., tuple[CubeTensor, ...]]) -> Callable[..., tuple[CubeTensor, ...]]:
     """Make a kernel compute halves in float32 and round its results once."""
 
@@ -148,7 +154,7 @@ def recurrent(
         if bias is not None:
             fixed += _at(engine.row_major(bias))
     spec = tiles.spec(cell, lengths is not None, bias_ih is not None, keep)
-    ends = None if lengths is None else engine.row_major(converted(engine, lengths, d.int64))
+    ends = None if lengths is None else ends_of(engine, lengths)
     state, old = h, None if c is None else engine.row_major(c)
     spare = [engine.empty(h.shape, dtype) for _ in range(2 if ends is not None else 0)]
     # Cells that nobody keeps need a place for the old ones and one for the new ones.
@@ -201,7 +207,7 @@ def recurrent_backward(
     if not out.size:
         return d_gates, d_hidden, given(g_last) if first else none, given(g_cell) if lstm else none
     masked = lengths is not None
-    ends = None if lengths is None else engine.row_major(converted(engine, lengths, d.int64))
+    ends = None if lengths is None else ends_of(engine, lengths)
     tiles = Tiles(engine, dtype, batch, hidden, True)
     depth = many * hidden
     w = weight_hh

@@ -14,9 +14,9 @@ from burn_cube import Kernel, Vector
 from burn_cube_backend.code import Code, Local, Val
 from burn_cube_backend.engine import Engine
 from burn_cube_backend.kernels.create import filled
-from burn_cube_backend.kernels.maps import converted, copied
+from burn_cube_backend.kernels.maps import copied
 from burn_cube_backend.kernels.narrow import cut, registers, vector_cost
-from burn_cube_backend.kernels.recurrent import in_f32
+from burn_cube_backend.kernels.recurrent import ends_of, in_f32
 from burn_cube_backend.payload import CubeTensor
 from burn_cube_backend.table import kernel
 from burn_std import DType, dtypes as d
@@ -304,7 +304,7 @@ def recurrent_weights(
     if states:
         ends = None
         if reverse and lengths is not None:  # sequences begin at their ends
-            ends = engine.row_major(converted(engine, lengths, d.int64))
+            ends = ends_of(engine, lengths)
         out = out if out.strides[-1] == 1 else copied(engine, out)
         of_h.append(Product(out, dw_hh, engine.row_major(h), ends, 1 if reverse else -1))
     d_gates = engine.row_major(d_gates)
