@@ -241,13 +241,17 @@ def test_a_generator_may_be_closed_by_another_thread_or_context(resource):
     ctx = resource.plain_context()
     ctx.add(box(resource, 1.0), box(resource, 1.0))
     plain = vars(ctx)["add"]
-    with ThreadPoolExecutor(1) as pool:
+    around = Device(Resource("around", "around", Lists(), 0))
+    with ThreadPoolExecutor(1) as pool, around:
         for block in (no_grad(), Device(resource)):
             other = _generator(block, [])
             pool.submit(next, other).result()
-            if not isinstance(block, Device):
+            if isinstance(block, Device):
+                assert pool.submit(Device.default).result() is block
+            else:
                 assert pool.submit(current_scope).result().no_grad
             other.close()
+            assert Device.default() is around
             assert current_scope().is_plain and pool.submit(current_scope).result().is_plain
     assert vars(ctx)["add"] is plain
 

@@ -240,7 +240,9 @@ def unwritten(of: object, method: str) -> NotImplementedError:
             ...
         NotImplementedError: Mine: a subclass writes it; got none. Write rate(self, position).
     """
-    code = getattr(type(of), method).__code__
+    # Of the class that raises: what a subclass put before it need not be a function.
+    written = [c.__dict__[method] for c in type(of).__mro__ if method in c.__dict__]
+    code = written[-1].__code__
     names = ", ".join(code.co_varnames[: code.co_argcount + code.co_kwonlyargcount])
     return NotImplementedError(
         f"{type(of).__name__}: a subclass writes it; got none. Write {method}({names})."

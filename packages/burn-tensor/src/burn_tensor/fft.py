@@ -104,6 +104,7 @@ def irfft(
 
     Raises:
         ShapeError: a rank-0 input, or n is not positive.
+        DTypeError: input is neither a tensor nor a pair of two.
         ArgumentError: the norm is unknown, or imaginary parts are given twice.
 
     Gradient: defined for both parts.
